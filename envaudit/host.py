@@ -57,6 +57,11 @@ class Host:
         return cls(os.path.join(folder, "root"), env=recorded.get("env", {}), recorded=recorded)
 
     @property
+    def files_only(self) -> bool:
+        """Whether this is a machine that does not run: its /proc and /sys would be another's."""
+        return not self.live and self.recorded is None
+
+    @property
     def supported(self) -> bool:
         """Whether there are probes for this host at all: Linux, or files of a Linux machine."""
         return not self.live or sys.platform == "linux"
@@ -105,11 +110,13 @@ class Host:
             return os.path.realpath(path)
         return self._inside(path)[len(self.root) :] or "/"
 
-    def read_bytes(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
-        """The first `limit` bytes of a file. Raises OSError as open and read do."""
+    def read_bytes(self, path: str, limit: int = READ_LIMIT_BYTES, offset: int = 0) -> bytes:
+        """At most `limit` bytes of a file from `offset` on. Raises OSError as open and read do."""
         # O_NONBLOCK: opening a FIFO in place of a file must not wait for a writer.
         fd = os.open(self.at(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
+            if offset:
+                os.lseek(fd, offset, os.SEEK_SET)
             parts = []
             while limit > 0:
                 part = os.read(fd, min(limit, 1 << 16))

@@ -7,7 +7,7 @@ imported in the child that runs it, so a broken or slow one costs nobody else an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from envaudit.host import Host
@@ -47,10 +47,19 @@ class Look:
         self._tell = tell
 
     def add(
-        self, name: str, value: Value | None, source: str, confidence: Confidence = "high"
+        self,
+        name: str,
+        value: Value | None,
+        source: str,
+        confidence: Confidence = "high",
+        *,
+        even_empty: bool = False,
     ) -> None:
-        """Tell one fact at once, so that it is kept whatever happens next; None tells nothing."""
-        if value is None or value == "":
+        """Tell one fact at once, so that it is kept whatever happens next.
+
+        None tells nothing, and so does an empty text unless it means something of its own.
+        """
+        if value is None or (value == "" and not even_empty):
             return
         self._send(["fact", name, value, source, confidence])
 
@@ -64,7 +73,28 @@ class Look:
         return fact.value if fact is not None else None
 
     def _send(self, record: list[object]) -> None:
-        self._tell(json.dumps(record, ensure_ascii=True).encode())
+        # A name on disk or a variable need not be text; what cannot be told in UTF-8 becomes "?".
+        self._tell(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def part(look: Look, names: str | Sequence[str], work: Callable[[Look], None]) -> None:
+    """Run one independent part of a probe; what goes wrong there costs only the names it tells."""
+    try:
+        work(look)
+    except Exception as problem:  # noqa: BLE001 - becomes the reason why these names are unknown
+        for name in [names] if isinstance(names, str) else names:
+            look.gap(name, why(problem))
+
+
+def why(problem: Exception) -> str:
+    """An error as the reason of a gap, in words for the reader."""
+    if isinstance(problem, FileNotFoundError):
+        return f"no {problem.filename}"
+    if isinstance(problem, PermissionError):
+        return f"not permitted: {problem.filename}"
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"{problem.filename or 'reading'}: {problem.strerror}"
+    return f"{type(problem).__name__}: {problem}"[:300]
 
 
 @dataclass(frozen=True, slots=True)

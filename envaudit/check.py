@@ -1,0 +1,191 @@
+"""Snapshot x matrices -> findings, root causes before consequences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+from envaudit.derive import derive
+from envaudit.evaluate import Scope, Trial, bindings, holds, render
+from envaudit.matrix import Matrices, Row
+from envaudit.model import (
+    Confidence,
+    Fact,
+    Finding,
+    Fix,
+    Report,
+    Severity,
+    Snapshot,
+    Value,
+    Verdict,
+)
+
+LAYERS = (
+    "bus",
+    "kernel",
+    "driver",
+    "fabric",
+    "container",
+    "gpu",
+    "toolkit",
+    "libraries",
+    "framework",
+    "python",
+    "host",
+)
+"""Most fundamental first: the order in which failures are told."""
+
+_SEVERITIES = ("error", "warning", "note")
+
+
+def check(
+    snapshot: Snapshot, matrices: Matrices, *, assume: Mapping[str, tuple[Value, str]] | None = None
+) -> Report:
+    """Judge a snapshot by every rule.
+
+    `assume` adds facts (name -> value, source) that the caller states, such as the number of
+    GPUs that there should be.
+    """
+    started = time.perf_counter()
+    facts = dict(snapshot.facts)
+    for run in snapshot.probes:
+        name = f"probe.{run.name}.status"
+        facts[name] = Fact(name, run.status, f"how the probe {run.name} ended")
+        if run.detail:
+            detail = f"probe.{run.name}.detail"
+            facts[detail] = Fact(detail, run.detail, f"how the probe {run.name} ended")
+    for name, (value, source) in (assume or {}).items():
+        facts[name] = Fact(name, value, source)
+    judged = derive(replace(snapshot, facts=facts), matrices)
+    findings: list[tuple[Row, Finding]] = []
+    for row in matrices.rows("rules"):
+        for bound in bindings(row, judged):
+            findings.append((row, judge(row, Scope(judged, matrices, bound))))
+    ordered = _arrange(findings)
+    return Report(
+        snapshot=judged,
+        verdict=verdict_of(ordered),
+        findings=tuple(ordered),
+        matrices_version=matrices.version,
+        matrices_newest_source=matrices.newest_source,
+        seconds=round(time.perf_counter() - started, 4),
+    )
+
+
+def judge(row: Row, scope: Scope) -> Finding:
+    """What one row says of one subject."""
+    trial = Trial()
+    applies: bool | None = True
+    for condition in row["when"]:
+        answer = holds(condition, scope, trial)
+        if answer is False:
+            applies = False
+            break
+        if answer is None:
+            applies = None
+    verdict: Verdict = "not_applicable"
+    if applies is not False:
+        answers = [holds(condition, scope, trial) for condition in row["require"]]
+        if applies is None:
+            # Whether the rule concerns this machine at all is open; only a met requirement
+            # settles it, since then nothing can be wrong either way.
+            verdict = "pass" if answers and all(a is True for a in answers) else "unknown"
+        elif any(answer is False for answer in answers):
+            verdict = row.get("verdict", "fail")
+        elif any(answer is None for answer in answers):
+            verdict = "unknown"
+        else:
+            verdict = "pass"
+    trial.less_sure(row.get("confidence", "high"))
+    failed = applies is True and verdict == row.get("verdict", "fail")
+    severity: Severity = row["severity"]
+    if failed and severity != "note" and trial.confidence != "high":
+        severity = "note"  # less sure knowledge may inform, never fail anything
+    if verdict == "unknown" and not failed:
+        severity = cast(Severity, row["severity"] if applies is True else "note")
+    sources = list(row["sources"])
+    for cell in trial.cells:
+        sources.extend(source for source in cell.sources if source not in sources)
+    return Finding(
+        rule=row["id"],
+        cause=row["cause"],
+        verdict=verdict,
+        severity=severity,
+        title=render(row["title"], scope, trial),
+        why=render(row["why"], scope, trial),
+        subject=next(iter(scope.bound.values()), None),
+        evidence=tuple(trial.evidence.values()),
+        missing=tuple(f"{name}: {reason}" for name, reason in trial.missing.items())
+        if verdict == "unknown"
+        else (),
+        sources=tuple(sources),
+        fix=tuple(_fixes(row, scope, trial)) if failed else (),
+        confidence=cast(Confidence, trial.confidence),
+    )
+
+
+def _fixes(row: Row, scope: Scope, trial: Trial) -> list[Fix]:
+    """The ways out that fit this machine."""
+    fixes = []
+    for said in row["fix"]:
+        fits = [holds(condition, scope, Trial()) for condition in said.get("when", ())]
+        if any(answer is not True for answer in fits):
+            continue
+        command = said.get("command")
+        fixes.append(
+            Fix(
+                render(said["text"], scope, trial),
+                render(command, scope, trial) if command else None,
+                bool(said.get("needs_root")),
+                bool(said.get("needs_reboot")),
+            )
+        )
+    return fixes
+
+
+def told(finding: Finding) -> bool:
+    """Whether a finding is an answer a reader must see: something failed, or hung."""
+    return finding.verdict == "fail" or bool(finding.fix and finding.verdict == "unknown")
+
+
+def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
+    """Link consequences to their roots, merge equal findings, and put all in reading order."""
+    raised = [(row, finding) for row, finding in findings if told(finding)]
+    linked: list[tuple[tuple[int, ...], Finding]] = []
+    for number, (row, finding) in enumerate(findings):
+        because = None
+        if told(finding):
+            because = _root_of(row, finding, raised)
+        done = replace(finding, because_of=because)
+        key = (
+            0 if told(finding) else 1 if finding.verdict == "unknown" else 2,
+            _SEVERITIES.index(finding.severity),
+            0 if because is None else 1,
+            LAYERS.index(row["layer"]),
+            number,
+        )
+        linked.append((key, done))
+    return [finding for _, finding in sorted(linked, key=lambda pair: pair[0])]
+
+
+def _root_of(row: Row, finding: Finding, raised: Sequence[tuple[Row, Finding]]) -> str | None:
+    """The rule whose failure explains this one: the first cause in the row's because_of that failed."""
+    for cause in row.get("because_of", ()):
+        for _, other in raised:
+            if other.cause == cause and other.rule != finding.rule and other.severity != "note":
+                return other.rule
+    return None
+
+
+def verdict_of(findings: Sequence[Finding]) -> Literal["pass", "warn", "fail", "unknown"]:
+    """What root causes add up to. A definite failure outweighs what could not be told."""
+    roots = [finding for finding in findings if finding.because_of is None]
+    if any(f.verdict == "fail" and f.severity == "error" for f in roots):
+        return "fail"
+    if any(f.verdict == "unknown" and f.severity == "error" for f in roots):
+        return "unknown"
+    if any(f.verdict in ("fail", "unknown") and f.severity == "warning" for f in roots if told(f)):
+        return "warn"
+    return "pass"

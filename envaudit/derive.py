@@ -1,0 +1,62 @@
+"""Catalogues fill what was not observed: GPU name to compute capability, build tag to CUDA.
+
+A derived fact never overrides an observed one (known or absent); it says in its source that it
+is derived, and carries the confidence of the row behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from envaudit.evaluate import Scope, Trial, bindings, fill, holds, look_up
+from envaudit.matrix import Cell, Matrices, Row
+from envaudit.model import Fact, ProbeRun, Snapshot, Unknown, Value
+
+
+def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
+    """The snapshot with what its facts imply filled in; rows are taken in their order."""
+    facts = dict(snapshot.facts)
+    absences: list[str] = []
+    current = replace(snapshot, facts=facts)
+    for row in matrices.rows("derive"):
+        for bound in bindings(row, current):
+            name = fill(row["fact"], bound)
+            if not isinstance(current.ask(name), Unknown):
+                continue
+            scope = Scope(current, matrices, bound)
+            if any(holds(condition, scope, Trial()) is not True for condition in row["when"]):
+                continue
+            if row.get("absent"):
+                absences.append(name)
+                current = _with_absences(snapshot, facts, absences)
+                continue
+            found = _value(row, scope)
+            if found is not None:
+                value, source, confidence = found
+                facts[name] = Fact(name, value, source, confidence)  # type: ignore[arg-type]
+    return current
+
+
+def _with_absences(snapshot: Snapshot, facts: Mapping[str, Fact], absences: list[str]) -> Snapshot:
+    run = ProbeRun("derived", "ok", provides=tuple(absences))
+    return replace(snapshot, facts=facts, probes=(run, *snapshot.probes))
+
+
+def _value(row: Row, scope: Scope) -> tuple[Value, str, str] | None:
+    if "row" in row:
+        cell = look_up(row["row"], scope, Trial())
+        if not isinstance(cell, Cell):
+            return None
+        return cell.value, f"derived: {cell.source}", cell.confidence
+    extract = row["extract"]
+    answer = scope.snapshot.ask(fill(extract["fact"], scope.bound))
+    if not isinstance(answer, Fact):
+        return None
+    found = re.search(extract["pattern"], str(answer.value))
+    if found is None:
+        return None
+    groups = {str(number): text or "" for number, text in enumerate(found.groups(), 1)}
+    text = re.sub(r"\{(\d+)\}", lambda match: groups[match[1]], extract["value"])
+    return text, f"derived: {answer.name} {answer.value}", row.get("confidence", "high")

@@ -1,0 +1,222 @@
+"""Evaluate the conditions of a row against a snapshot, with three answers: yes, no, unknown.
+
+A condition is one of
+
+    {"fact": NAME, "is": "present" | "absent"}
+    {"fact": NAME, OPERATOR: OPERAND, "part": "major" | "minor" | "patch"}   part is optional
+    {"code": {"of": ARCH_LIST, "on": COMPUTE_CAPABILITY}, "in": [native, ptx, too_new, too_old, none]}
+    {"any": [...]}  {"all": [...]}  {"not": condition}
+
+NAME may hold variables bound by the row's "for". An OPERAND is a literal, {"fact": NAME}, or
+{"row": CATALOGUE, "where": {COLUMN: OPERAND}, "take": COLUMN}, each with an optional "part" and
+an optional "as", the name under which texts can show it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envaudit.constraint import OPERATORS, Incomparable, gpu_code, part_of
+from envaudit.matrix import Cell, Matrices, NoRow, Row
+from envaudit.model import Absent, Answer, Evidence, Fact, Snapshot, Unknown, Value
+
+CONFIDENCES = ("low", "medium", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What conditions are evaluated against: a snapshot, the knowledge, the row's variables."""
+
+    snapshot: Snapshot
+    matrices: Matrices
+    bound: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Trial:
+    """What an evaluation rested on, gathered on the way."""
+
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """Values that texts may show, by their "as" name."""
+    confidence: str = "high"
+
+    def less_sure(self, confidence: str) -> None:
+        """Lower the confidence to that of a part it rests on."""
+        self.confidence = min(self.confidence, confidence, key=CONFIDENCES.index)
+
+
+_PLACE = re.compile(r"\{([^{}]+)\}")
+
+
+def fill(text: str, bound: Mapping[str, str]) -> str:
+    """Put the row's variables into a fact name: "{gpu}.name" becomes "gpu.0.name"."""
+    return _PLACE.sub(lambda match: bound.get(match[1], match[0]), text)
+
+
+def bindings(row: Row, snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
+    """Every way to bind the row's "for" variables: instances of a pattern, or a list."""
+    wanted: Mapping[str, Any] = row.get("for", {})
+    choices = [
+        over if isinstance(over, list) else snapshot.instances(over) for over in wanted.values()
+    ]
+    for combination in itertools.product(*choices):
+        yield dict(zip(wanted, combination, strict=True))
+
+
+def ask(name: str, scope: Scope, trial: Trial) -> Answer:
+    """The answer to a fact name with its variables filled in, noted in the trial."""
+    answer = scope.snapshot.ask(fill(name, scope.bound))
+    if isinstance(answer, Fact):
+        trial.evidence[answer.name] = Evidence(answer.name, answer.value, answer.source)
+        trial.less_sure(answer.confidence)
+    elif isinstance(answer, Absent):
+        trial.evidence[answer.name] = Evidence(answer.name, None, f"looked for by {answer.source}")
+    else:
+        trial.missing[answer.name] = answer.reason
+    return answer
+
+
+def operand(said: Any, scope: Scope, trial: Trial) -> Value | Absent | Unknown:
+    """The value that a condition compares with."""
+    if not isinstance(said, Mapping):
+        return said  # type: ignore[no-any-return]
+    value: Value
+    if "fact" in said:
+        answer = ask(said["fact"], scope, trial)
+        if not isinstance(answer, Fact):
+            return answer
+        value = answer.value
+    else:
+        cell = look_up(said, scope, trial)
+        if not isinstance(cell, Cell):
+            return cell
+        value = cell.value
+    if "part" in said:
+        value = part_of(value, said["part"])
+    if "as" in said:
+        trial.names[said["as"]] = show(value)
+    return value
+
+
+def look_up(said: Mapping[str, Any], scope: Scope, trial: Trial) -> Cell | Absent | Unknown:
+    """One cell of a catalogue, or why there is none."""
+    where: dict[str, Value] = {}
+    for column, by in said["where"].items():
+        value = operand(fill(by, scope.bound) if isinstance(by, str) else by, scope, trial)
+        if isinstance(value, (Absent, Unknown)):
+            return value
+        where[column] = value
+    catalogue = scope.matrices.catalogue(said["row"])
+    try:
+        cell = catalogue.cell(where, said["take"])
+    except (NoRow, Incomparable) as reason:
+        name = f"{said['row']}.{said['take']}"
+        trial.missing[name] = str(reason)
+        return Unknown(name, str(reason))
+    trial.cells.append(cell)
+    trial.less_sure(cell.confidence)
+    asked = ", ".join(f"{column} {value}" for column, value in where.items())
+    trial.evidence[f"{cell.catalogue}.{cell.column}"] = Evidence(
+        f"{cell.column} for {asked}", cell.value, cell.source
+    )
+    return cell
+
+
+def holds(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | None:
+    """Whether a condition is met: True, False, or None where that cannot be told."""
+    if "any" in condition:
+        return _any([holds(part, scope, trial) for part in condition["any"]])
+    if "all" in condition:
+        return _all([holds(part, scope, trial) for part in condition["all"]])
+    if "not" in condition:
+        inner = holds(condition["not"], scope, trial)
+        return None if inner is None else not inner
+    try:
+        if "code" in condition:
+            return _code(condition, scope, trial)
+        return _compare(condition, scope, trial)
+    except Incomparable as reason:
+        name = fill(str(condition.get("fact", condition.get("code"))), scope.bound)
+        trial.missing[name] = str(reason)
+        return None
+
+
+def _any(answers: list[bool | None]) -> bool | None:
+    if any(answer is True for answer in answers):
+        return True
+    return None if any(answer is None for answer in answers) else False
+
+
+def _all(answers: list[bool | None]) -> bool | None:
+    if any(answer is False for answer in answers):
+        return False
+    return None if any(answer is None for answer in answers) else True
+
+
+def _compare(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | None:
+    answer = ask(condition["fact"], scope, trial)
+    if "is" in condition:
+        if isinstance(answer, Unknown):
+            return None
+        return isinstance(answer, Fact) == (condition["is"] == "present")
+    if isinstance(answer, Unknown):
+        return None
+    if isinstance(answer, Absent):
+        return False
+    part = condition.get("part")
+    for name, function in OPERATORS.items():
+        if name in condition:
+            other = operand(condition[name], scope, trial)
+            if isinstance(other, Unknown):
+                return None
+            if isinstance(other, Absent):
+                return False
+            return function(answer.value, other, part)
+    raise AssertionError(f"no operator in {condition}")  # the schema of rows forbids it
+
+
+def _code(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | None:
+    of = ask(condition["code"]["of"], scope, trial)
+    on = ask(condition["code"]["on"], scope, trial)
+    if isinstance(of, Unknown) or isinstance(on, Unknown):
+        return None
+    if isinstance(of, Absent) or isinstance(on, Absent):
+        return False
+    rows = scope.matrices.catalogue("binary-compatibility").rows
+    return gpu_code(of.value, on.value, rows) in condition["in"]
+
+
+def show(value: Value | None) -> str:
+    """A value as a reader sees it in a sentence."""
+    if value is None:
+        return "absent"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(show(item) for item in value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def render(text: str, scope: Scope, trial: Trial) -> str:
+    """A row's text with variables, named values and fact values put in."""
+
+    def put(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in trial.names:
+            return trial.names[name]
+        if name in scope.bound:
+            return scope.bound[name]
+        answer = scope.snapshot.ask(fill(name.replace("<", "{").replace(">", "}"), scope.bound))
+        return show(answer.value) if isinstance(answer, Fact) else "unknown"
+
+    # {<gpu>.name} names a fact of the bound instance: braces cannot nest.
+    return _PLACE.sub(put, text)

@@ -1,0 +1,336 @@
+"""Read the matrices: rules that judge, catalogues of the world, derivations, causes.
+
+The folder ships with envaudit; `--matrices DIR` adds to it or overrides rows by their id. What
+is shipped is validated by the tests; what comes from outside is validated here, by its schema.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envaudit.constraint import Incomparable, in_range, release
+from envaudit.errors import MatrixError
+from envaudit.model import Source, Value
+
+Row = Mapping[str, Any]
+
+
+def shipped_folder() -> str:
+    """Where the shipped matrices lie: inside an installed wheel, or beside a checkout's package."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in (
+        os.path.join(here, "_matrices"),
+        os.path.join(os.path.dirname(here), "matrices"),
+    ):
+        if os.path.isfile(os.path.join(folder, "index.json")):
+            return folder
+    raise MatrixError(
+        "the matrices that ship with envaudit are missing",
+        "Reinstall envaudit: pip install --force-reinstall envaudit.",
+    )
+
+
+class NoRow(Exception):
+    """A look-up without an answer; the text says why, and whether the table simply ends before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a catalogue, with where it stands and how sure it is."""
+
+    catalogue: str
+    column: str
+    value: Value
+    sources: tuple[Source, ...]
+    confidence: str
+
+    @property
+    def source(self) -> str:
+        """For a reader: the catalogue and the first source behind the row."""
+        title = self.sources[0].title if self.sources else "no source"
+        return f"matrix {self.catalogue}: {title}"
+
+
+class Catalogue:
+    """One table of the world, looked up by its key columns."""
+
+    def __init__(self, data: Row) -> None:
+        self.name: str = data["name"]
+        self.keys: Mapping[str, str] = data["keys"]
+        self.rows: list[Row] = list(data["rows"])
+        self.sources = {key: read_source(value) for key, value in data["sources"].items()}
+        self._exact: dict[tuple[str, ...], list[Row]] | None = None
+
+    def find(self, where: Mapping[str, Value]) -> list[Row]:
+        """Rows whose key columns match, best first. Raises NoRow with the reason."""
+        unknown = [column for column in where if column not in self.keys]
+        if unknown:
+            raise NoRow(f"{self.name} has no key {unknown[0]}")
+        exact = [column for column in where if self.keys[column] == "exact"]
+        rows: list[Row] = self.rows
+        if exact:
+            rows = self._index(tuple(exact)).get(tuple(str(where[c]) for c in exact), [])
+        for column, wanted in where.items():
+            kind = self.keys[column]
+            if kind == "range":
+                rows = [row for row in rows if column in row and in_range(wanted, row[column])]
+            elif kind == "list":
+                rows = [row for row in rows if str(wanted) in row.get(column, ())]
+            elif kind == "product":
+                rows = _products(rows, column, str(wanted))
+        if not rows:
+            raise NoRow(self._why(where))
+        return rows
+
+    def _index(self, columns: tuple[str, ...]) -> Mapping[tuple[str, ...], list[Row]]:
+        if self._exact is None:
+            self._exact = {}
+            for row in self.rows:
+                key = tuple(str(row.get(column)) for column in columns)
+                self._exact.setdefault(key, []).append(row)
+        return self._exact
+
+    def _why(self, where: Mapping[str, Value]) -> str:
+        asked = ", ".join(f"{column} {value}" for column, value in where.items())
+        for column, value in where.items():
+            if self.keys[column] != "exact":
+                continue
+            try:
+                known = sorted(
+                    (release(row[column]), str(row[column])) for row in self.rows if column in row
+                )
+                if known and release(value) > known[-1][0]:
+                    return (
+                        f"{asked} is newer than these matrices know ({self.name} ends at "
+                        f"{column} {known[-1][1]})"
+                    )
+            except Incomparable:
+                continue
+        return f"{self.name} has no row for {asked}"
+
+    def cell(self, where: Mapping[str, Value], column: str) -> Cell:
+        """One value. All rows that match must agree on it. Raises NoRow."""
+        rows = [row for row in self.find(where) if column in row]
+        if not rows:
+            asked = ", ".join(f"{key} {value}" for key, value in where.items())
+            raise NoRow(f"{self.name} does not say {column} for {asked}")
+        values = {json.dumps(row[column], sort_keys=True) for row in rows}
+        if len(values) > 1:
+            asked = ", ".join(f"{key} {value}" for key, value in where.items())
+            raise NoRow(f"{self.name} is not unique on {column} for {asked}")
+        row = rows[0]
+        return Cell(
+            self.name,
+            column,
+            row[column],
+            tuple(self.sources[source] for source in row["sources"]),
+            confidence_of(row, column),
+        )
+
+
+def confidence_of(row: Row, column: str) -> str:
+    """How sure a row is of one column: high, medium or low."""
+    said = row.get("confidence", "high")
+    if isinstance(said, Mapping):
+        return str(said.get(column, said.get("*", "high")))
+    return str(said)
+
+
+def read_source(data: Row) -> Source:
+    """A source as a reader gets it."""
+    return Source(str(data["title"]), data.get("url"))
+
+
+# -- product names ------------------------------------------------------------------------------
+
+_NOISE = re.compile(r"\(r\)|\(tm\)|\bnvidia\b|\bgraphics\b|\bgpu\b|\btesla\b|\bcorporation\b")
+_VARIANT = re.compile(
+    r"\d+(gb|gib)|hbm\d\w?|gddr\d\w?|sxm\d*|pcie|nvl|oam|mig|\d+g|\dg\.\d+gb|laptop|mobile|max|q|"
+    r"with|design|server|workstation|edition|d|super|ti"
+)
+
+
+def product_words(name: str) -> tuple[str, ...]:
+    """A GPU product name as comparable words, without maker and filler."""
+    text = _NOISE.sub(" ", name.lower())
+    return tuple(re.findall(r"[a-z0-9.]+", text))
+
+
+def _products(rows: list[Row], column: str, name: str) -> list[Row]:
+    """Rows of the product with this name: equal words, else the longest row name it begins with.
+
+    What the name has beyond the row's name must be variant words (memory, form factor); a name
+    that is itself cut short ("RTX 40...") or lacks the variant matches every row it begins.
+    """
+    cut = name.rstrip().endswith("..")
+    words = product_words(name.rstrip(". "))
+    if not words:
+        return []
+    named = [(product_words(row[column]), row) for row in rows if column in row]
+    equal = [row for row_words, row in named if row_words == words]
+    if equal:
+        return equal
+    if cut:
+        text = " ".join(words)
+        return [row for row_words, row in named if " ".join(row_words).startswith(text)]
+    longer = [
+        (len(row_words), row)
+        for row_words, row in named
+        if words[: len(row_words)] == row_words
+        and all(_VARIANT.fullmatch(word) for word in words[len(row_words) :])
+        and not {"ti", "super", "d"} & set(words[len(row_words) :])
+    ]
+    if longer:
+        best = max(length for length, _ in longer)
+        return [row for length, row in longer if length == best]
+    return [
+        row
+        for row_words, row in named
+        if row_words[: len(words)] == words
+        and all(_VARIANT.fullmatch(word) for word in row_words[len(words) :])
+        and not {"ti", "super", "d"} & set(row_words[len(words) :])
+    ]
+
+
+# -- the whole ----------------------------------------------------------------------------------
+
+_KINDS = ("rules", "derive", "catalogues")
+
+
+class Matrices:
+    """All knowledge: the shipped folder, with extra folders laid over it."""
+
+    def __init__(self, *extra: str, shipped: str | None = None) -> None:
+        first = shipped if shipped is not None else shipped_folder()
+        self.folders = (first, *extra)
+        for folder in extra:
+            validate_folder(folder, os.path.join(first, "schema"))
+        index = read_json(os.path.join(first, "index.json"))
+        self.version: str = index["version"]
+        self.newest_source: str = index["newest_source"]
+        self._catalogues: dict[str, Catalogue] = {}
+        self._causes: Mapping[str, Row] | None = None
+
+    def catalogue(self, name: str) -> Catalogue:
+        """A table by name, its extra rows first. Raises MatrixError where there is none."""
+        found = self._catalogues.get(name)
+        if found is None:
+            parts = [
+                read_json(path)
+                for folder in self.folders
+                if os.path.isfile(path := os.path.join(folder, "catalogues", name + ".json"))
+            ]
+            if not parts:
+                raise MatrixError(f"there is no catalogue {name}")
+            data = dict(parts[0])
+            for part in parts[1:]:
+                keys = list(data["keys"])
+                added = {tuple(str(row.get(k)) for k in keys) for row in part["rows"]}
+                kept = [
+                    row for row in data["rows"] if tuple(str(row.get(k)) for k in keys) not in added
+                ]
+                data["rows"] = [*part["rows"], *kept]
+                data["sources"] = {**data["sources"], **part["sources"]}
+            found = self._catalogues[name] = Catalogue(data)
+        return found
+
+    def catalogue_names(self) -> list[str]:
+        """Names of all tables."""
+        return sorted(
+            {
+                name[: -len(".json")]
+                for folder in self.folders
+                for name in _json_files(os.path.join(folder, "catalogues"))
+            }
+        )
+
+    def rows(self, kind: str) -> list[Row]:
+        """All rows of a kind ("rules" or "derive"), files and rows in order, later ids overriding.
+
+        Each row carries its file's sources resolved under "sources".
+        """
+        found: dict[str, Row] = {}
+        for folder in self.folders:
+            for name in _json_files(os.path.join(folder, kind)):
+                data = read_json(os.path.join(folder, kind, name))
+                sources = {key: read_source(value) for key, value in data["sources"].items()}
+                for row in data["rows"]:
+                    found[row["id"]] = {
+                        **row,
+                        "sources": tuple(sources[key] for key in row.get("sources", ())),
+                        "file": f"{kind}/{name}",
+                    }
+        return list(found.values())
+
+    def causes(self) -> Mapping[str, Row]:
+        """Every cause id with its meaning and the severity it normally deserves."""
+        if self._causes is None:
+            found: dict[str, Row] = {}
+            for folder in self.folders:
+                path = os.path.join(folder, "causes.json")
+                if os.path.isfile(path):
+                    found.update({row["id"]: row for row in read_json(path)["causes"]})
+            self._causes = found
+        return self._causes
+
+
+def _json_files(folder: str) -> Iterator[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise MatrixError(f"{folder}: {problem.strerror}") from problem
+    yield from (name for name in names if name.endswith(".json") and not name.startswith("."))
+
+
+def read_json(path: str) -> Any:
+    """A matrix file's data. Raises MatrixError with file and place."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as problem:
+        raise MatrixError(f"{path}: {problem.strerror}") from problem
+    except (ValueError, RecursionError) as problem:
+        raise MatrixError(f"{path}: not valid JSON: {problem}") from problem
+
+
+def validate_folder(folder: str, schemas: str) -> None:
+    """Check every file of a folder of extra rows against its schema. Raises MatrixError."""
+    import jsonschema
+
+    if not os.path.isdir(folder):
+        raise MatrixError(f"--matrices {folder}: no such folder")
+    seen = 0
+    for kind in _KINDS:
+        validator = None
+        for name in _json_files(os.path.join(folder, kind)):
+            seen += 1
+            path = os.path.join(folder, kind, name)
+            data = read_json(path)
+            if validator is None:
+                schema = read_json(os.path.join(schemas, f"{kind}.schema.json"))
+                validator = jsonschema.Draft202012Validator(schema)
+            error = next(
+                iter(sorted(validator.iter_errors(data), key=lambda e: list(e.path))), None
+            )
+            if error is not None:
+                place = "/".join(str(part) for part in error.absolute_path) or "top level"
+                raise MatrixError(f"{path}: {place}: {error.message[:200]}")
+            _check_sources(path, data)
+    if not seen:
+        raise MatrixError(
+            f"--matrices {folder}: no rules/, derive/ or catalogues/ with JSON files in it"
+        )
+
+
+def _check_sources(path: str, data: Any) -> None:
+    for number, row in enumerate(data["rows"]):
+        for key in row.get("sources", ()):
+            if key not in data["sources"]:
+                raise MatrixError(f"{path}: rows/{number}: source {key!r} is not in sources")
