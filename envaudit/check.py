@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from envaudit.derive import derive
-from envaudit.evaluate import Scope, Trial, bindings, holds, render
+from envaudit.evaluate import Scope, Trial, bindings, holds, render, switched_off
 from envaudit.matrix import Matrices, Row
 from envaudit.model import (
     Confidence,
@@ -61,8 +61,9 @@ def check(
     judged = derive(replace(snapshot, facts=facts), matrices)
     findings: list[tuple[Row, Finding]] = []
     for row in matrices.rows("rules"):
-        for bound in bindings(row, judged):
-            findings.append((row, judge(row, Scope(judged, matrices, bound))))
+        findings += [
+            (row, judge(row, Scope(judged, matrices, bound))) for bound in bindings(row, judged)
+        ]
     ordered = _arrange(findings)
     return Report(
         snapshot=judged,
@@ -77,8 +78,8 @@ def check(
 def judge(row: Row, scope: Scope) -> Finding:
     """What one row says of one subject."""
     trial = Trial()
-    applies: bool | None = True
-    for condition in row["when"]:
+    applies: bool | None = not switched_off(row, scope)
+    for condition in row["when"] if applies else ():
         answer = holds(condition, scope, trial)
         if answer is False:
             applies = False
@@ -103,8 +104,6 @@ def judge(row: Row, scope: Scope) -> Finding:
     severity: Severity = row["severity"]
     if failed and severity != "note" and trial.confidence != "high":
         severity = "note"  # less sure knowledge may inform, never fail anything
-    if verdict == "unknown" and not failed:
-        severity = cast(Severity, row["severity"] if applies is True else "note")
     sources = list(row["sources"])
     for cell in trial.cells:
         sources.extend(source for source in cell.sources if source not in sources)
@@ -118,11 +117,12 @@ def judge(row: Row, scope: Scope) -> Finding:
         subject=next(iter(scope.bound.values()), None),
         evidence=tuple(trial.evidence.values()),
         missing=tuple(f"{name}: {reason}" for name, reason in trial.missing.items())
-        if verdict == "unknown"
+        if verdict == "unknown" and not failed
         else (),
         sources=tuple(sources),
         fix=tuple(_fixes(row, scope, trial)) if failed else (),
         confidence=cast(Confidence, trial.confidence),
+        applicable=applies,
     )
 
 
@@ -147,7 +147,12 @@ def _fixes(row: Row, scope: Scope, trial: Trial) -> list[Fix]:
 
 def told(finding: Finding) -> bool:
     """Whether a finding is an answer a reader must see: something failed, or hung."""
-    return finding.verdict == "fail" or bool(finding.fix and finding.verdict == "unknown")
+    return finding.verdict == "fail" or (finding.verdict == "unknown" and not finding.missing)
+
+
+def undecided(finding: Finding) -> bool:
+    """Whether a rule that certainly concerns this machine lacks a fact to decide."""
+    return finding.verdict == "unknown" and bool(finding.missing) and finding.applicable is True
 
 
 def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
@@ -160,7 +165,7 @@ def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
             because = _root_of(row, finding, raised)
         done = replace(finding, because_of=because)
         key = (
-            0 if told(finding) else 1 if finding.verdict == "unknown" else 2,
+            0 if told(finding) else 1 if undecided(finding) else 2,
             _SEVERITIES.index(finding.severity),
             0 if because is None else 1,
             LAYERS.index(row["layer"]),
@@ -171,7 +176,7 @@ def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
 
 
 def _root_of(row: Row, finding: Finding, raised: Sequence[tuple[Row, Finding]]) -> str | None:
-    """The rule whose failure explains this one: the first cause in the row's because_of that failed."""
+    """The rule whose failure explains this one: the first cause of its because_of that failed."""
     for cause in row.get("because_of", ()):
         for _, other in raised:
             if other.cause == cause and other.rule != finding.rule and other.severity != "note":
@@ -184,8 +189,8 @@ def verdict_of(findings: Sequence[Finding]) -> Literal["pass", "warn", "fail", "
     roots = [finding for finding in findings if finding.because_of is None]
     if any(f.verdict == "fail" and f.severity == "error" for f in roots):
         return "fail"
-    if any(f.verdict == "unknown" and f.severity == "error" for f in roots):
+    if any((told(f) or undecided(f)) and f.severity == "error" for f in roots):
         return "unknown"
-    if any(f.verdict in ("fail", "unknown") and f.severity == "warning" for f in roots if told(f)):
+    if any(told(f) and f.severity == "warning" for f in roots):
         return "warn"
     return "pass"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from envaudit.evaluate import Scope, Trial, bindings, fill, holds, look_up
+from envaudit.evaluate import Scope, Trial, bindings, fill, holds, look_up, switched_off
 from envaudit.matrix import Cell, Matrices, Row
 from envaudit.model import Fact, ProbeRun, Snapshot, Unknown, Value
 
@@ -26,7 +26,9 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
             if not isinstance(current.ask(name), Unknown):
                 continue
             scope = Scope(current, matrices, bound)
-            if any(holds(condition, scope, Trial()) is not True for condition in row["when"]):
+            if switched_off(row, scope) or any(
+                holds(condition, scope, Trial()) is not True for condition in row["when"]
+            ):
                 continue
             if row.get("absent"):
                 absences.append(name)

@@ -4,7 +4,7 @@ A condition is one of
 
     {"fact": NAME, "is": "present" | "absent"}
     {"fact": NAME, OPERATOR: OPERAND, "part": "major" | "minor" | "patch"}   part is optional
-    {"code": {"of": ARCH_LIST, "on": COMPUTE_CAPABILITY}, "in": [native, ptx, too_new, too_old, none]}
+    {"code": {"of": ARCH_LIST, "on": COMPUTE_CAPABILITY}, "in": [native, ptx, ...]}   see gpu_code
     {"any": [...]}  {"all": [...]}  {"not": condition}
 
 NAME may hold variables bound by the row's "for". An OPERAND is a literal, {"fact": NAME}, or
@@ -148,6 +148,11 @@ def holds(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | No
         return None
 
 
+def switched_off(row: Row, scope: Scope) -> bool:
+    """Whether one of the row's "unless" conditions is certainly met; an unknown one is not."""
+    return any(holds(part, scope, Trial()) is True for part in row.get("unless", ()))
+
+
 def _any(answers: list[bool | None]) -> bool | None:
     if any(answer is True for answer in answers):
         return True
@@ -190,7 +195,8 @@ def _code(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | No
     if isinstance(of, Absent) or isinstance(on, Absent):
         return False
     rows = scope.matrices.catalogue("binary-compatibility").rows
-    return gpu_code(of.value, on.value, rows) in condition["in"]
+    found: bool = gpu_code(of.value, on.value, rows) in condition["in"]
+    return found
 
 
 def show(value: Value | None) -> str:
@@ -216,6 +222,8 @@ def render(text: str, scope: Scope, trial: Trial) -> str:
         if name in scope.bound:
             return scope.bound[name]
         answer = scope.snapshot.ask(fill(name.replace("<", "{").replace(">", "}"), scope.bound))
+        if isinstance(answer, Absent):
+            return "no"
         return show(answer.value) if isinstance(answer, Fact) else "unknown"
 
     # {<gpu>.name} names a fact of the bound instance: braces cannot nest.

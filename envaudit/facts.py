@@ -43,7 +43,8 @@ v C  os.version                    distribution version (VERSION_ID in os-releas
 t C  os.name                       distribution in words (PRETTY_NAME in os-release)
 t S  os.arch                       machine architecture (uname -m)
 v C  os.build                      OS build, of Windows where a WSL guest can tell
-v C  os.libc.version               GNU C library (ldd --version)
+t C  os.libc.name                  C library: glibc or musl
+v C  os.libc.version               GNU C library (ldd --version); absent where it is musl
 v C  os.libstdcxx.version          highest GLIBCXX symbol version of the libstdc++ that would be loaded
 t C  os.virtualization             none, kvm, vmware, microsoft, xen, ...
 f C  os.wsl                        inside Windows Subsystem for Linux
@@ -209,6 +210,10 @@ v C  *.cudnn.version               cuDNN the framework was compiled with
 v C  torch.nccl.version            NCCL the build pins
 l C  *.arch_list                   GPU code in the build: sm_XX native, compute_XX PTX
 f C  torch.cxx11_abi               built with the C++11 ABI
+t S  gpu.*.pci.device              PCI device id, four hexadecimal digits
+t S  gpu.*.segment                 market segment: datacenter, workstation, geforce, jetson
+f S  gpu.*.open_module_only        the GPU works with the open kernel module only
+t C  torch.build_tag               build tag of the PyTorch version, such as cu130
 f ~  *.available                   the framework says that it can use a GPU (only when asked to import it)
 t ~  *.error                       what it said instead
 t ~  torch.import                  ok, or how the import failed
@@ -228,11 +233,14 @@ n C  cgroup.version                1 or 2
 n C  cgroup.cpu.quota_cores        CPU quota, in cores
 n ~  cgroup.cpu.throttled_ratio    share of periods in which the CPU quota throttled us
 n C  cgroup.memory.max             memory limit, bytes
+t C! host.name                     host name
 t S  host.cpu.model                CPU model
 t S  host.cpu.vendor               CPU vendor
 n S  host.cpu.count                logical CPUs of the machine
 n C  host.cpu.usable               logical CPUs this process may use
-t C  host.cpu.governor             frequency governor
+t C  host.cpu.governor             frequency governor; mixed where CPUs differ
+t C  host.cpu.frequency_driver     cpufreq driver (intel_pstate, amd-pstate-epp, acpi-cpufreq, ...)
+t C  host.cpu.energy_preference    energy/performance preference; mixed where CPUs differ
 f C  host.cpu.turbo                turbo or boost allowed
 n ~  host.cpu.throttled            thermal throttle events since boot
 n S  host.numa.nodes               NUMA nodes
@@ -251,6 +259,10 @@ t C  host.thp                      transparent huge pages: always, madvise or ne
 n C  host.limits.memlock           locked-memory limit, bytes; -1 for unlimited
 n C  host.limits.nofile            open-files limit; -1 for unlimited
 n C  host.limits.core              core-file limit, bytes; -1 for unlimited
+n S  pci.gpu.count                 NVIDIA display functions on the PCI bus, whatever the driver
+t S! pci.gpu.*.address             bus address of such a function
+t S  pci.gpu.*.id                  its vendor and device id (lspci -nn)
+t C  pci.gpu.*.driver              kernel driver bound to it (lspci -k); "none" when there is none
 f C  pci.acs.enabled               PCIe Access Control Services redirect is on for a bridge above a GPU
 t C  host.iommu                    none, passthrough or translated
 f ~  service.*.active              service runs
@@ -261,6 +273,7 @@ t ~  smoke.*.detail                more on that
 n M  perf.*                        measurement, unit at the end of the name
 n C  expected.gpu.count            GPUs this machine is said to have (--expect-gpus)
 t ~  probe.*.status                how a probe of this look ended
+t ~  probe.*.detail                more on that
 """
 
 

@@ -133,7 +133,7 @@ class Host:
         return self.read_bytes(path, limit).decode("utf-8", "replace")
 
     def read_or(self, path: str, default: str = "") -> str:
-        """A text file, or `default` where there is none to read: for files whose lack says nothing."""
+        """A text file, or `default` where it cannot be read: for files whose lack says nothing."""
         try:
             return self.read(path)
         except OSError:
@@ -148,7 +148,7 @@ class Host:
         return os.path.isdir(self.at(path))
 
     def listdir(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty where there is no such folder. Raises PermissionError."""
+        """Names in a folder, sorted; empty where there is none. Raises PermissionError."""
         try:
             return sorted(os.listdir(self.at(path)))
         except (FileNotFoundError, NotADirectoryError):

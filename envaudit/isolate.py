@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 KILL_GRACE_S = 1.5
 """How long a killed child may take to go before it is called stuck."""
-MEMORY_LIMIT_BYTES = 4 << 30
+MEMORY_LIMIT_BYTES = 2 << 30
 """Address space of a probe: generous for libraries that map much, short of hurting the host."""
 OUTPUT_LIMIT_BYTES = 32 << 20
 """The largest file a probe or a command of it may write, its own output included."""
@@ -222,6 +222,7 @@ def _child(job: Job, told: int) -> None:
         devnull = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
             os.dup2(devnull, fd)
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the child ends
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.environ[RUN_MARK] = f"{os.getppid()}.{job.name}"
 
@@ -293,10 +294,9 @@ def _marked(mark: str) -> list[int]:
     with contextlib.suppress(OSError):
         for entry in os.listdir("/proc"):
             if entry.isdigit() and int(entry) != os.getpid():
-                with contextlib.suppress(OSError):
-                    with open(f"/proc/{entry}/environ", "rb") as file:
-                        if wanted in file.read(1 << 17).split(b"\0"):
-                            found.append(int(entry))
+                with contextlib.suppress(OSError), open(f"/proc/{entry}/environ", "rb") as file:
+                    if wanted in file.read(1 << 17).split(b"\0"):
+                        found.append(int(entry))
     return found
 
 
@@ -363,10 +363,11 @@ def run_command(
         finally:
             os.close(null)
         status = _wait_for(pid, time.monotonic() + seconds)
+        # What it left in its group ends with it, whether it ended by itself or not.
+        for stray in [*(_descendants(pid) if status is None else ()), -pid]:
+            with contextlib.suppress(OSError):
+                os.kill(stray, signal.SIGKILL)
         if status is None:
-            for stray in [*_descendants(pid), -pid]:
-                with contextlib.suppress(OSError):
-                    os.kill(stray, signal.SIGKILL)
             _wait_for(pid, time.monotonic() + KILL_GRACE_S)
             ended, code = "timed_out", 124
         else:

@@ -64,7 +64,7 @@ class Catalogue:
         self.keys: Mapping[str, str] = data["keys"]
         self.rows: list[Row] = list(data["rows"])
         self.sources = {key: read_source(value) for key, value in data["sources"].items()}
-        self._exact: dict[tuple[str, ...], list[Row]] | None = None
+        self._exact: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
 
     def find(self, where: Mapping[str, Value]) -> list[Row]:
         """Rows whose key columns match, best first. Raises NoRow with the reason."""
@@ -88,21 +88,25 @@ class Catalogue:
         return rows
 
     def _index(self, columns: tuple[str, ...]) -> Mapping[tuple[str, ...], list[Row]]:
-        if self._exact is None:
-            self._exact = {}
+        index = self._exact.get(columns)
+        if index is None:
+            index = self._exact[columns] = {}
             for row in self.rows:
                 key = tuple(str(row.get(column)) for column in columns)
-                self._exact.setdefault(key, []).append(row)
-        return self._exact
+                index.setdefault(key, []).append(row)
+        return index
 
     def _why(self, where: Mapping[str, Value]) -> str:
         asked = ", ".join(f"{column} {value}" for column, value in where.items())
         for column, value in where.items():
-            if self.keys[column] != "exact":
+            if self.keys[column] not in ("exact", "range"):
                 continue
             try:
                 known = sorted(
-                    (release(row[column]), str(row[column])) for row in self.rows if column in row
+                    (release(cell), cell)
+                    for row in self.rows
+                    if column in row
+                    for cell in [str(row[column]).lstrip("<>=! ")]
                 )
                 if known and release(value) > known[-1][0]:
                     return (
@@ -148,7 +152,7 @@ def read_source(data: Row) -> Source:
 
 # -- product names ------------------------------------------------------------------------------
 
-_NOISE = re.compile(r"\(r\)|\(tm\)|\bnvidia\b|\bgraphics\b|\bgpu\b|\btesla\b|\bcorporation\b")
+_NOISE = re.compile(r"\(r\)|\(tm\)|\b(nvidia|graphics|gpu|tesla|corporation|generation)\b")
 _VARIANT = re.compile(
     r"\d+(gb|gib)|hbm\d\w?|gddr\d\w?|sxm\d*|pcie|nvl|oam|mig|\d+g|\dg\.\d+gb|laptop|mobile|max|q|"
     r"with|design|server|workstation|edition|d|super|ti"
@@ -171,7 +175,12 @@ def _products(rows: list[Row], column: str, name: str) -> list[Row]:
     words = product_words(name.rstrip(". "))
     if not words:
         return []
-    named = [(product_words(row[column]), row) for row in rows if column in row]
+    named = [
+        (product_words(each), row)
+        for row in rows
+        if column in row
+        for each in (row[column], *row.get("aliases", ()))
+    ]
     equal = [row for row_words, row in named if row_words == words]
     if equal:
         return equal

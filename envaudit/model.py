@@ -186,6 +186,8 @@ class Finding:
     confidence: Confidence = "high"
     because_of: str | None = None
     """The rule of the finding that this one follows from; None for a root cause."""
+    applicable: bool | None = True
+    """None: whether the rule concerns this machine at all could not be told."""
 
 
 @dataclass(frozen=True, slots=True)

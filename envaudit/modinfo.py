@@ -12,13 +12,15 @@ compressed; they are read as a stream and never held in memory.
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NO_SIGNER = "none"
 """Signer of a module without a signature."""
+_UNNAMED = "a key without a name"
 
 _MAGIC = b"~Module signature appended~\n"
 _TRAILER = struct.Struct(">5B3xI")
@@ -26,6 +28,7 @@ _PKCS7 = 2
 _COMMON_NAME = b"\x06\x03\x55\x04\x03"
 """Object identifier 2.5.4.3 in DER."""
 _PIECE = re.compile(rb"[A-Za-z0-9_.]+=")
+_FIRST = re.compile(rb"(?:version|license|supported|firmware|alias)=.*\Z", re.DOTALL)
 _SIGNATURE_LIMIT_BYTES = 64 << 10
 _SECTION_LIMIT_BYTES = 1 << 20
 _AROUND_BYTES = 256 << 10
@@ -69,10 +72,14 @@ def from_stream(chunks: Iterable[bytes]) -> ModuleInfo | None:
     if found < 0:
         return None
     pieces = near[found + 1 :].split(b"\0")
-    end = next((i for i, piece in enumerate(pieces) if not _is_field(piece)), len(pieces))
+    end = next((i for i, piece in enumerate(pieces) if not _PIECE.match(piece)), len(pieces))
     before = near[:found].split(b"\0")
-    start = next((i for i in range(len(before) - 1, -1, -1) if not _is_field(before[i])), -1)
-    return _info(_fields(before[start + 1 :] + pieces[:end]), tail)
+    start = len(before)
+    while start and _PIECE.match(before[start - 1]):
+        start -= 1
+    # The last byte of the section before need not be NUL: the first string then hangs on to it.
+    first = _FIRST.search(before[start - 1]) if start else None
+    return _info(_fields([*([first[0]] if first else []), *before[start:], *pieces[:end]]), tail)
 
 
 def from_text(text: str) -> ModuleInfo | None:
@@ -89,38 +96,118 @@ def from_text(text: str) -> ModuleInfo | None:
     return ModuleInfo(fields.get("version") or None, fields.get("license") or None, signer)
 
 
-_UNNAMED = "a key without a name"
-
-
 def flavor(license: str | None) -> str | None:  # noqa: A002 - the module's own word
     """Open or proprietary, by the license of nvidia.ko; None for any other."""
     return {"NVIDIA": "proprietary", "Dual MIT/GPL": "open"}.get(license or "")
 
 
-def decompressed(blocks: Iterable[bytes], suffix: str) -> Iterator[bytes]:
-    """The content of a module file by its suffix. Raises ValueError on bytes that do not fit.
+class _Blocks(io.RawIOBase):
+    """A file behind a function, for the decompressors of the standard library."""
 
-    Raises ImportError where this Python has no such decompressor (zstd before 3.14).
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read = read
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._read(self._at, len(buffer))
+        buffer[: len(block)] = block
+        self._at += len(block)
+        return len(block)
+
+
+def decompressed(read: Callable[[int, int], bytes], suffix: str) -> Iterator[bytes]:
+    """The content of a compressed module file, piece by piece.
+
+    Raises ValueError on bytes that do not fit, ImportError where this Python has no such
+    decompressor (zstd before 3.14), and OSError as `read` does.
     """
-    make, errors = _DECOMPRESSORS[suffix]()
-    decompressor = make()
-    for block in blocks:
-        try:
-            while block:
-                yield decompressor.decompress(block, 1 << 20)
-                if suffix == ".gz":
-                    block = decompressor.unconsumed_tail
-                    continue
-                while not decompressor.eof and not decompressor.needs_input:
-                    yield decompressor.decompress(b"", 1 << 20)
-                block = decompressor.unused_data if decompressor.eof else b""
-                if block:
-                    decompressor = make()
-        except errors as problem:
-            raise ValueError(f"broken {suffix[1:]} data: {problem}") from problem
+    opener: Callable[[Any], Any]
+    errors: tuple[type[Exception], ...]
+    if suffix == ".gz":
+        import gzip
+        import zlib
+
+        opener, errors = gzip.open, (EOFError, gzip.BadGzipFile, zlib.error)
+    elif suffix == ".xz":
+        import lzma
+
+        opener, errors = lzma.open, (EOFError, lzma.LZMAError)
+    else:
+        import importlib
+
+        zstd = importlib.import_module("compression.zstd")
+        opener, errors = zstd.open, (EOFError, zstd.ZstdError)
+    try:
+        with opener(io.BufferedReader(_Blocks(read), 1 << 20)) as file:
+            while chunk := file.read(1 << 20):
+                yield chunk
+    except errors as problem:
+        raise ValueError(f"broken {suffix[1:]} data: {problem}") from problem
 
 
-def _gzip() -> tuple[Callable[[], object], type[Exception]]:
-    import zlib
+def _modinfo_section(read: Callable[[int, int], bytes]) -> bytes | None:
+    """The bytes of section .modinfo of an ELF file of either class and byte order."""
+    head = read(0, 64)
+    if len(head) < 52 or head[:4] != b"\x7fELF":
+        return None
+    order = ">" if head[5] == 2 else "<"
+    wide = head[4] == 2
+    try:
+        if wide:
+            table = struct.unpack_from(order + "Q", head, 40)[0]
+            entry, count, names = struct.unpack_from(order + "3H", head, 58)
+        else:
+            table = struct.unpack_from(order + "I", head, 32)[0]
+            entry, count, names = struct.unpack_from(order + "3H", head, 46)
+        layout = struct.Struct(order + ("IIQQQQ" if wide else "IIIIII"))
+        if entry < layout.size or names >= count:
+            return None
+        headers = read(table, entry * count)
+        sections = [layout.unpack_from(headers, entry * i) for i in range(count)]
+    except struct.error:
+        return None
+    name_table = read(sections[names][4], min(sections[names][5], _SECTION_LIMIT_BYTES))
+    for name, _, _, _, offset, size in sections:
+        if name_table[name : name + 9] == b".modinfo\0":
+            return read(offset, min(size, _SECTION_LIMIT_BYTES))
+    return None
 
-    return (lambda: zlib.decompressobj(31)), zlib.error
+
+def _fields(pieces: Iterable[bytes]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for piece in pieces:
+        key, _, value = piece.partition(b"=")
+        if value:
+            fields.setdefault(key.decode("ascii", "replace"), value.decode("utf-8", "replace"))
+    return fields
+
+
+def _info(fields: dict[str, str], tail: bytes) -> ModuleInfo:
+    return ModuleInfo(fields.get("version"), fields.get("license"), _signer(tail))
+
+
+def _signer(tail: bytes) -> str | None:
+    """Who signed, from the end of the file: the certificate's issuer, as modinfo has it.
+
+    The signature is a PKCS#7 message without certificates, so the only common name in it is the
+    one that identifies the key; a key may also be identified by a number alone.
+    """
+    if not tail.endswith(_MAGIC):
+        return NO_SIGNER
+    end = len(tail) - len(_MAGIC) - _TRAILER.size
+    if end < 0:
+        return None
+    _, _, kind, signer_length, key_length, length = _TRAILER.unpack_from(tail, end)
+    if kind != _PKCS7:  # kernels before 4.3 wrote the name in clear
+        start = end - length - key_length - signer_length
+        name = tail[max(0, start) : start + signer_length] if start >= 0 else b""
+        return name.decode("utf-8", "replace") or _UNNAMED
+    blob = tail[max(0, end - length) : end]
+    at = blob.rfind(_COMMON_NAME)
+    if at < 0 or at + 7 > len(blob):
+        return _UNNAMED
+    start = at + 7
+    return blob[start : start + blob[at + 6]].decode("utf-8", "replace") or _UNNAMED

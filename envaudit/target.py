@@ -105,7 +105,7 @@ _PYTHON_FOLDER = re.compile(r"python3(\.\d+)?t?$")
 
 
 def site_dirs(host: Host, prefix: str) -> tuple[str, ...]:
-    """Package folders below a prefix by the layouts in use: site-packages and Debian's dist-packages."""
+    """Package folders below a prefix: site-packages, and the dist-packages of Debian."""
     found = []
     for lib in ("lib", "lib64", "local/lib"):
         base = posixpath.join(prefix, lib)

@@ -6,9 +6,11 @@ whatever the text: what is not understood is left out, and told as a gap where i
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from envaudit.model import Fact, Value
 
@@ -64,6 +66,10 @@ class Draft:
         if value is not None and value != "":
             self._facts.setdefault(name, Fact(name, value, source))
 
+    def replace(self, name: str, value: Value, source: str) -> None:
+        """Tell a fact that is better than one told before."""
+        self._facts[name] = Fact(name, value, source)
+
     def gap(self, name: str, reason: str) -> None:
         """Tell what the text leaves open, and why."""
         self._gaps.setdefault(name, reason)
@@ -78,3 +84,24 @@ class Draft:
     def done(self) -> Imported:
         """What was read."""
         return Imported(tuple(self._facts.values()), dict(self._gaps), tuple(self._notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One row of the table of importers; its module is imported when it is asked."""
+
+    name: str
+    title: str
+    provides: tuple[str, ...]
+    """Fact names (patterns) on whose absence such a text has the last word."""
+
+    def load(self) -> Any:
+        """The module with `recognises` and `parse`."""
+        return importlib.import_module(f"envaudit.importers.{self.name}")
+
+
+IMPORTERS: tuple[Importer, ...] = (
+    Importer("nvidia_smi_xml", "nvidia-smi -q -x", ()),
+    Importer("nvidia_smi_table", "the table of nvidia-smi", ()),
+)
+"""All importers, the most certain to recognise its text first."""

@@ -88,9 +88,7 @@ def failure(text: str) -> str | None:
 
 
 _NVML = re.compile(r"Failed to (?:initialize|properly shut ?down) NVML:[ \t]*([^\n]{1,200})")
-_NVML_VERSION = re.compile(
-    r"^[ \t]*NVML library version:[ \t]*([0-9]+(?:\.[0-9]+)+)", re.MULTILINE
-)
+_NVML_VERSION = re.compile(r"^[ \t]*NVML library version:[ \t]*([0-9]+(?:\.[0-9]+)+)", re.MULTILINE)
 
 
 def nvml_error(text: str) -> str | None:

@@ -81,9 +81,14 @@ def part(look: Look, names: str | Sequence[str], work: Callable[[Look], None]) -
     """Run one independent part of a probe; what goes wrong there costs only the names it tells."""
     try:
         work(look)
+    except MemoryError:
+        raise
     except Exception as problem:  # noqa: BLE001 - becomes the reason why these names are unknown
+        reason = why(problem)
+        if look.host.root != "/":
+            reason = reason.replace(look.host.root, "")
         for name in [names] if isinstance(names, str) else names:
-            look.gap(name, why(problem))
+            look.gap(name, reason)
 
 
 def why(problem: Exception) -> str:
@@ -140,7 +145,11 @@ PROBES: tuple[Probe, ...] = (
     Probe("container", ("container.*", "cgroup.*")),
     Probe("packages", ("pkg.*",)),
     Probe("dkms", ("dkms.*",)),
-    Probe("fabricmanager", ("fabricmanager.*", "service.*", "driver.persistenced.active")),
+    Probe(
+        "fabricmanager",
+        ("fabricmanager.*", "service.*", "driver.persistenced.active"),
+        after=("packages",),
+    ),
     Probe(
         "toolkit",
         ("cuda.toolkit.version", "cuda.toolkits", "cuda.nvcc.*", "cuda.home")
@@ -166,19 +175,22 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "nvml",
         ("nvml.*", "driver.version", "driver.cuda.version", "driver.gsp.version")
-        + ("gpu.count", "gpu.*"),
+        + ("gpu.count", "gpu.*.*"),
         seconds=9.0,
     ),
     Probe(
         "nvidia_smi",
-        ("smi.*", "driver.version", "driver.cuda.version", "gpu.count", "gpu.*"),
+        ("smi.*", "driver.version", "driver.cuda.version", "driver.gsp.version")
+        + ("gpu.count", "gpu.*.*"),
         seconds=9.0,
         after=("nvml",),
     ),
     Probe(
         "pci",
-        ("gpu.driver_bound", "nvswitch.count", "pci.acs.enabled", "gpu.*.pci.*"),
+        ("gpu.driver_bound", "nvswitch.count", "pci.*", "gpu.*.pci.*"),
         after=("nvml",),
+        # NVML numbers the GPUs; only where it says that it cannot does the bus order stand in.
+        patience=9.0,
     ),
     Probe(
         "driver",

@@ -1,0 +1,601 @@
+"""The commands: parse, call, render, exit. typer lives only here.
+
+Everything a command needs is imported inside it: `--help` and judging a file must not pay for
+probes, and looking must not pay for matrices.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from envaudit import __version__
+from envaudit.errors import EnvauditError, UsageError
+
+if TYPE_CHECKING:
+    from envaudit.host import Host
+    from envaudit.matrix import Matrices
+    from envaudit.model import Snapshot, Value
+    from envaudit.output.text import Style
+    from envaudit.store import Store
+
+app = typer.Typer(
+    name="envaudit",
+    add_completion=False,
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What changed on this GPU machine, does it fit together, and what to do about it.",
+    epilog="Exit codes: 0 fine, 1 warnings that count, 2 an error, 3 undetermined (--strict), "
+    "64 wrong usage or input, 70 internal error.",
+)
+
+Python = Annotated[
+    str | None,
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="Interpreter or virtual environment under audit (default: $VIRTUAL_ENV, "
+        "$CONDA_PREFIX, python3 on PATH).",
+    ),
+]
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root", metavar="DIR", help="A mounted image instead of this machine (files only)."
+    ),
+]
+Format = Annotated[str, typer.Option("--format", metavar="text|json", help="Output format.")]
+Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write there instead of standard output."),
+]
+Extra = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--matrices", metavar="DIR", help="Rows that add to or override the shipped ones."
+    ),
+]
+StoreFolder = Annotated[
+    str | None, typer.Option("--store", metavar="DIR", help="Where snapshots live.")
+]
+Expect = Annotated[
+    int | None,
+    typer.Option("--expect-gpus", metavar="N", min=0, help="GPUs this machine should have."),
+]
+Deadline = Annotated[
+    float,
+    typer.Option("--deadline", metavar="SECONDS", min=0.5, max=3600, help="For the whole look."),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit 3 when something could not be determined.")
+]
+FailOn = Annotated[
+    str, typer.Option("--fail-on", metavar="error|warning", help="What ends in a non-zero exit.")
+]
+Everything = Annotated[bool, typer.Option("--all", help="In JSON: also what passed.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only what went wrong.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also what passed, and every gap.")]
+
+DEFAULT_DEADLINE_S = 10.0
+
+
+@app.callback(invoke_without_command=True)
+def _default(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"envaudit {__version__}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        check()
+
+
+@app.command()
+def snapshot(
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="TEXT", help="A name to find it by.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="FILE|-", help="Write there instead of the store."),
+    ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Replace names, addresses and serials."),
+    ] = False,
+    python: Python = None,
+    root: Root = None,
+    store: StoreFolder = None,
+    deadline: Deadline = DEFAULT_DEADLINE_S,
+    quiet: Quiet = False,
+) -> None:
+    """Look at this machine and keep what was seen.
+
+    Example: envaudit snapshot --label before-update
+    """
+    found = _look(_host(root), python, deadline, label=label)
+    if redact:
+        from envaudit.redact import redact as redacted
+
+        found = redacted(found)
+    if output is not None:
+        from envaudit.snapshot import dump
+
+        _write(dump(found), None if output == "-" else output)
+        place = output
+    else:
+        place = str(_store(store).save(found))
+    if output != "-" and not quiet:
+        told = f"{len(found.facts)} facts"
+        unknown = [r.name for r in found.probes if r.status not in ("ok", "absent", "skipped")]
+        more = f"; could not look: {', '.join(unknown)}" if unknown else ""
+        print(f"{found.id}{f' ({label})' if label else ''}: {told}{more}")
+        print(f"kept in {place}")
+
+
+@app.command()
+def check(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SNAPSHOT|REPORT|-]...",
+            help="A snapshot (file, label, @1, date), flat facts, or a report to judge instead of "
+            "this machine.",
+        ),
+    ] = None,
+    python: Python = None,
+    root: Root = None,
+    output_format: Format = "text",
+    output: Output = None,
+    matrices: Extra = None,
+    store: StoreFolder = None,
+    expect_gpus: Expect = None,
+    deadline: Deadline = DEFAULT_DEADLINE_S,
+    strict: Strict = False,
+    fail_on: FailOn = "error",
+    everything: Everything = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Judge this machine, a snapshot, or what a report says.
+
+    Examples: envaudit check · envaudit check @1 · nvidia-smi -q -x | envaudit check -
+    """
+    _choice("--format", output_format, "text", "json")
+    level = _choice("--fail-on", fail_on, "error", "warning")
+    from envaudit.check import check as judge
+
+    knowledge = _matrices(matrices)
+    if inputs:
+        _no_live_options(python=python, root=root)
+        seen = _read_all(inputs, store)
+    else:
+        seen = _look(_host(root), python, deadline)
+    assume: dict[str, tuple[Value, str]] = {}
+    if expect_gpus is not None:
+        assume["expected.gpu.count"] = (expect_gpus, "--expect-gpus")
+    report = judge(seen, knowledge, assume=assume)
+    from envaudit import exits
+
+    code = exits.of_report(report, strict=strict, fail_on=level)  # type: ignore[arg-type]
+    if output_format == "json":
+        from envaudit.output import json as as_json
+
+        text = as_json.report(report, everything=everything)
+    else:
+        from envaudit.output import text as as_text
+
+        text = as_text.report(report, _style(output), verbose=verbose, quiet=quiet)
+    _write(text, output)
+    raise typer.Exit(code)
+
+
+@app.command()
+def diff(
+    old: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[OLD", help="Earlier snapshot: file, label, @1, date (default: newest stored)."
+        ),
+    ] = None,
+    new: Annotated[
+        str | None,
+        typer.Argument(metavar="[NEW]]", help="Later snapshot, or now (default: now)."),
+    ] = None,
+    python: Python = None,
+    output_format: Format = "text",
+    output: Output = None,
+    matrices: Extra = None,
+    store: StoreFolder = None,
+    deadline: Deadline = DEFAULT_DEADLINE_S,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit 1 when something changed.")
+    ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option("--fail-on", metavar="error|warning", help="Exit 2 on such a new finding."),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """What changed between two looks, and which change explains what.
+
+    Examples: envaudit diff · envaudit diff before-update now · envaudit diff a.json b.json
+    """
+    _choice("--format", output_format, "text", "json")
+    if fail_on is not None:
+        _choice("--fail-on", fail_on, "error", "warning")
+    from envaudit.diff import compare_snapshots
+
+    before = _reference(old if old is not None else "@1", store)
+    later = (
+        _look(_host(None), python, deadline)
+        if new is None or new == "now"
+        else _reference(new, store)
+    )
+    said = compare_snapshots(before, later, _matrices(matrices))
+    from envaudit import exits
+
+    code = exits.of_comparison(said, exit_code=exit_code, fail_on=fail_on)  # type: ignore[arg-type]
+    if output_format == "json":
+        from envaudit.output import json as as_json
+
+        text = as_json.comparison(said)
+    else:
+        from envaudit.output import text as as_text
+
+        text = as_text.comparison(said, _style(output), verbose=verbose)
+    _write(text, output)
+    raise typer.Exit(code)
+
+
+@app.command()
+def snapshots(
+    action: Annotated[
+        str, typer.Argument(metavar="[list|show|prune]", help="What to do (default: list).")
+    ] = "list",
+    reference: Annotated[
+        str | None, typer.Argument(metavar="[REF]", help="Which one to show.")
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option("--keep", metavar="N", min=1, help="prune: how many to keep.")
+    ] = None,
+    output_format: Format = "text",
+    store: StoreFolder = None,
+) -> None:
+    """List, show or prune the stored snapshots.
+
+    Examples: envaudit snapshots · envaudit snapshots show @1 · envaudit snapshots prune --keep 20
+    """
+    _choice("snapshots", action, "list", "show", "prune")
+    _choice("--format", output_format, "text", "json")
+    place = _store(store)
+    if action == "show":
+        from envaudit.snapshot import dump
+
+        _write(dump(_reference(reference or "@1", store)), None)
+        return
+    if action == "prune":
+        if keep is None:
+            raise UsageError(
+                "snapshots prune needs --keep N", "For example: envaudit snapshots prune --keep 20."
+            )
+        removed = place.prune(keep=keep)
+        print(f"removed {len(removed)}; labelled snapshots are kept")
+        return
+    _write(_listing(place, output_format), None)
+
+
+@app.command()
+def facts(
+    reference: Annotated[
+        str | None,
+        typer.Argument(metavar="[REF|now]", help="Show the facts of this snapshot."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="PATTERN", help="Only names that match, such as gpu.*."),
+    ] = None,
+    python: Python = None,
+    store: StoreFolder = None,
+    deadline: Deadline = DEFAULT_DEADLINE_S,
+) -> None:
+    """The catalogue of fact names, or the facts of one snapshot with their sources.
+
+    Examples: envaudit facts · envaudit facts now --name 'driver.*'
+    """
+    from envaudit.model import covers
+
+    if reference is None:
+        from envaudit.facts import CATALOGUE
+
+        rows = [
+            f"{spec.pattern:<40} {spec.kind:<8} {spec.stability:<8} {spec.meaning}"
+            for spec in CATALOGUE
+            if name is None or covers(name, spec.pattern)
+        ]
+        _write("\n".join(rows) + "\n", None)
+        return
+    seen = (
+        _look(_host(None), python, deadline) if reference == "now" else _reference(reference, store)
+    )
+    from envaudit.evaluate import show
+    from envaudit.model import natural_key
+
+    lines = [
+        f"{fact.name} = {show(fact.value)}  [{fact.source}]"
+        for fact in sorted(seen.facts.values(), key=lambda fact: natural_key(fact.name))
+        if name is None or covers(name, fact.name)
+    ]
+    lines += [
+        f"{gap}: unknown  [{run.name}: {reason}]"
+        for run in seen.probes
+        for gap, reason in run.gaps.items()
+        if name is None or covers(name, gap)
+    ]
+    _write("\n".join(lines) + "\n", None)
+
+
+@app.command()
+def explain(
+    subject: Annotated[str, typer.Argument(metavar="RULE|CAUSE", help="What to explain.")],
+    matrices: Extra = None,
+) -> None:
+    """A rule or a cause: what it means, when it fails, its sources and examples.
+
+    Examples: envaudit explain cuda-driver/minimum · envaudit explain driver-too-old
+    """
+    from envaudit.output import rows
+
+    _write(rows.explain(subject, _matrices(matrices), _style(None)), None)
+
+
+@app.command()
+def matrix(
+    action: Annotated[
+        str, typer.Argument(metavar="[list|show|validate]", help="What to do (default: list).")
+    ] = "list",
+    subject: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME|DIR]", help="A catalogue to show, a folder to validate."),
+    ] = None,
+    matrices: Extra = None,
+) -> None:
+    """List the rules and catalogues, show a catalogue, validate a folder of own rows.
+
+    Examples: envaudit matrix · envaudit matrix show gpu-products · envaudit matrix validate DIR
+    """
+    _choice("matrix", action, "list", "show", "validate")
+    from envaudit.output import rows
+
+    if action == "validate":
+        from envaudit.matrix import shipped_folder, validate_folder
+
+        folder = subject or shipped_folder()
+        validate_folder(folder, os.path.join(shipped_folder(), "schema"))
+        print(f"{folder}: valid")
+        return
+    knowledge = _matrices(matrices)
+    if action == "show":
+        if subject is None:
+            raise UsageError("matrix show needs the name of a catalogue", "See: envaudit matrix.")
+        _write(rows.catalogue(subject, knowledge), None)
+        return
+    _write(rows.listing(knowledge), None)
+
+
+# -- what the commands share ---------------------------------------------------------------------
+
+_host_override: list[Host] = []
+"""A recorded machine in place of this one, put here by the tests' own entry point."""
+
+
+def _host(root: str | None) -> Host:
+    from envaudit.host import Host
+
+    if root is None:
+        return _host_override[0] if _host_override else Host()
+    if not os.path.isdir(root):
+        raise UsageError(f"--root {root}: no such folder", "Give the folder of a mounted image.")
+    return Host(root)
+
+
+def _look(host: Host, python: str | None, deadline: float, *, label: str | None = None) -> Snapshot:
+    from envaudit.collect import collect
+    from envaudit.target import find_target
+
+    target = find_target(host, python)
+    progress = _progress() if sys.stderr.isatty() else None
+    try:
+        return collect(host, target, deadline=deadline, label=label, progress=progress)
+    finally:
+        if progress is not None:
+            progress(())
+
+
+def _progress() -> _Progress:
+    return _Progress()
+
+
+class _Progress:
+    """One line on the terminal once a look takes longer than a second."""
+
+    def __init__(self) -> None:
+        import time
+
+        self._clock = time.monotonic
+        self._from = self._clock() + 1.0
+        self._shown = False
+
+    def __call__(self, running: Sequence[str]) -> None:
+        if running and self._clock() >= self._from:
+            text = f"looking: {', '.join(running)} ..."[:78]
+            sys.stderr.write(f"\r{text:<78}")
+            self._shown = True
+        elif not running and self._shown:
+            sys.stderr.write("\r" + " " * 78 + "\r")
+        sys.stderr.flush()
+
+
+def _store(folder: str | None) -> Store:
+    from envaudit.store import Store
+
+    return Store(folder)
+
+
+def _reference(text: str, store: str | None) -> Snapshot:
+    """The snapshot that a reference names: now, a path, -, a label, @N, a date."""
+    if text == "now":
+        return _look(_host(None), None, DEFAULT_DEADLINE_S)
+    from envaudit import inputs
+
+    return inputs.read(text, _store(store))
+
+
+def _read_all(texts: list[str], store: str | None) -> Snapshot:
+    from envaudit import inputs
+
+    return inputs.merge([_reference(text, store) for text in texts])
+
+
+def _matrices(extra: list[str] | None) -> Matrices:
+    from envaudit.matrix import Matrices
+
+    return Matrices(*(extra or ()))
+
+
+def _choice(option: str, value: str, *allowed: str) -> str:
+    if value not in allowed:
+        raise UsageError(f"{option} {value}: must be one of {', '.join(allowed)}")
+    return value
+
+
+def _no_live_options(**options: str | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(
+                f"--{name} is for looking at a machine, not for judging a file",
+                "Leave one of the two out.",
+            )
+
+
+def _style(output: str | None) -> Style:
+    from envaudit.output.text import Style
+
+    stream = sys.stdout
+    tty = output is None and stream.isatty()
+    colour = (tty and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb") or (
+        bool(os.environ.get("FORCE_COLOR")) and not os.environ.get("NO_COLOR")
+    )
+    encoding = (stream.encoding or "ascii").lower() if output is None else "utf-8"
+    width = 100
+    if tty:
+        import shutil
+
+        width = min(120, shutil.get_terminal_size((100, 24)).columns)
+    return Style(colour=colour, unicode=encoding.startswith("utf"), width=width)
+
+
+def _listing(store: Store, output_format: str) -> str:
+    entries = store.entries()
+    if output_format == "json":
+        import json
+
+        return (
+            json.dumps(
+                [
+                    {
+                        "reference": f"@{number}",
+                        "id": entry.id,
+                        "label": entry.label,
+                        "taken_at": entry.taken_at,
+                        "fingerprint": entry.fingerprint,
+                        "path": str(entry.path),
+                        "damaged": entry.damaged,
+                    }
+                    for number, entry in enumerate(entries, 1)
+                ],
+                indent=1,
+                ensure_ascii=False,
+            )
+            + "\n"
+        )
+    if not entries:
+        return f"no snapshots in {store.folder}; `envaudit snapshot` keeps one\n"
+    lines = [
+        f"@{number:<4} {entry.taken_at:<21} {entry.id:<24} {entry.label or ''}"
+        + (f"  damaged: {entry.damaged}" if entry.damaged else "")
+        for number, entry in enumerate(entries, 1)
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _write(text: str, path: str | None) -> None:
+    """To standard output, or atomically to a file. Unencodable characters become `?`."""
+    if path is None or path == "-":
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+        return
+    from envaudit.store import write_atomically
+
+    write_atomically(path, text)
+
+
+# The base of everything the parser complains of; it has no public name in every typer release.
+_WRONG_USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run a command line and exit; every error ends in one or two lines, never a traceback."""
+    sys.exit(run(sys.argv[1:] if argv is None else list(argv)))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command line and return its exit code."""
+    try:
+        code = typer.main.get_command(app).main(
+            args=list(argv), prog_name="envaudit", standalone_mode=False
+        )
+        return code if isinstance(code, int) else 0
+    except typer.Exit as ended:
+        return ended.exit_code
+    except _WRONG_USAGE as wrong:
+        return _complain(wrong.format_message(), "See: envaudit --help", 64)  # type: ignore[attr-defined]
+    except EnvauditError as wrong:
+        return _complain(wrong.message, wrong.hint, wrong.exit_code)
+    except BrokenPipeError:
+        # The reader went away (| head): not an error of ours.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that closing it at exit is quiet
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", "", 130)
+    except Exception as problem:  # noqa: BLE001 - the last line of defence
+        return _internal(problem)
+
+
+def _complain(message: str, hint: str, code: int) -> int:
+    text = f"envaudit: {message}" + (f"\n{hint}" if hint else "")
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    return code
+
+
+def _internal(problem: Exception) -> int:
+    if os.environ.get("ENVAUDIT_TRACEBACK"):
+        raise problem
+    import traceback
+
+    place = traceback.extract_tb(problem.__traceback__)[-1]
+    return _complain(
+        f"internal error: {type(problem).__name__}: {problem} "
+        f"({os.path.basename(place.filename)}:{place.lineno}, envaudit {__version__})",
+        "Please report this line; ENVAUDIT_TRACEBACK=1 shows more.",
+        70,
+    )

@@ -1,0 +1,72 @@
+"""What a command judges instead of this machine: a stored snapshot, a file, a pasted report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from envaudit.errors import InputError
+from envaudit.model import Fact, ProbeRun, Snapshot
+from envaudit.snapshot import SIZE_LIMIT_BYTES, finish, load, read_bytes
+
+if TYPE_CHECKING:
+    from envaudit.store import Store
+
+
+def read(reference: str, store: Store) -> Snapshot:
+    """The snapshot behind a reference: `-`, a path, or what the store knows by that name.
+
+    Raises InputError for a file that cannot be understood, UsageError for an unknown name.
+    """
+    if reference == "-":
+        data = sys.stdin.buffer.read(SIZE_LIMIT_BYTES + 1)
+        return understand(data, "standard input")
+    path = store.resolve(reference)
+    return understand(read_bytes(str(path)), str(path))
+
+
+def understand(data: bytes, name: str) -> Snapshot:
+    """A snapshot, flat facts or a report of another tool, from the bytes of a file."""
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        return load(data, name)
+    if not data.strip():
+        raise InputError(f"{name}: empty", "Give a snapshot, flat facts or a pasted report.")
+    if len(data) > SIZE_LIMIT_BYTES:
+        raise InputError(f"{name}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+    return _report(data.decode("utf-8", "replace"), name)
+
+
+def _report(text: str, name: str) -> Snapshot:
+    """What the first importer that knows the text reads out of it."""
+    from envaudit.importers import IMPORTERS
+
+    for importer in IMPORTERS:
+        module = importer.load()
+        if not module.recognises(text):
+            continue
+        imported = module.parse(text)
+        facts = {fact.name: fact for fact in imported.facts}
+        run = ProbeRun(
+            f"import:{importer.name}", "ok", provides=importer.provides, gaps=imported.gaps
+        )
+        return finish(Snapshot(id="", taken_at="", facts=facts, probes=(run,), label=name))
+    raise InputError(
+        f"{name}: neither a snapshot nor a report that envaudit can read",
+        "It reads snapshots, flat facts (a JSON object) and: "
+        + ", ".join(importer.title for importer in IMPORTERS)
+        + ".",
+    )
+
+
+def merge(parts: Sequence[Snapshot]) -> Snapshot:
+    """Several parts of one picture as one: what an earlier part says wins over a later one."""
+    if len(parts) == 1:
+        return parts[0]
+    facts: dict[str, Fact] = {}
+    for part in parts:
+        for name, fact in part.facts.items():
+            facts.setdefault(name, fact)
+    probes = tuple(run for part in parts for run in part.probes)
+    return finish(replace(parts[0], id="", facts=facts, probes=probes))

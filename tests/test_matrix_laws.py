@@ -1,0 +1,145 @@
+"""Laws over all rows: every row's own examples, its sources, its confidence, its form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from envaudit.check import LAYERS, check
+from envaudit.facts import spec_of
+from envaudit.matrix import Matrices, read_json, shipped_folder
+from envaudit.model import Finding
+from envaudit.snapshot import load
+
+FOLDER = Path(shipped_folder())
+MATRICES = Matrices()
+RULES = MATRICES.rows("rules")
+
+
+def examples() -> list[Any]:
+    return [
+        pytest.param(row, verdict, facts, id=f"{row['id']}-{verdict}-{number}")
+        for row in RULES
+        for verdict, cases in row["examples"].items()
+        for number, facts in enumerate(cases)
+    ]
+
+
+def judged(row: Any, facts: dict[str, Any]) -> list[Finding]:
+    snapshot = load(json.dumps(facts).encode(), "example")
+    return [f for f in check(snapshot, MATRICES).findings if f.rule == row["id"]]
+
+
+@pytest.mark.parametrize(("row", "verdict", "facts"), examples())
+def test_a_row_judges_its_own_examples(row: Any, verdict: str, facts: dict[str, Any]) -> None:
+    found = judged(row, facts)
+    verdicts = {f.verdict for f in found}
+    failing = row.get("verdict", "fail")
+    if verdict == "fail":
+        raised = [f for f in found if f.verdict == failing and not f.missing]
+        assert raised
+        # A failing example that only informs would prove nothing about the row's severity.
+        assert raised[0].severity == row["severity"]
+        assert raised[0].evidence
+        assert raised[0].sources
+        assert "unknown" not in raised[0].title.split() or row["layer"] == "host"
+    elif verdict == "not_applicable":
+        assert verdicts <= {"not_applicable"}
+    else:
+        assert verdict in verdicts
+        assert "fail" not in verdicts
+        assert not any(f.verdict == failing and not f.missing for f in found)
+
+
+@pytest.mark.parametrize("row", RULES, ids=lambda row: row["id"])
+def test_a_row_is_complete(row: Any) -> None:
+    assert row["cause"] in MATRICES.causes()
+    assert row["layer"] in LAYERS
+    assert row["examples"].get("fail") or row["examples"].get("unknown"), "no failing case"
+    assert row["sources"]
+    if row["severity"] == "error":
+        assert row["confidence"] == "high", "less sure rows inform; they never fail anything"
+        assert row["fix"]
+    for cause in row.get("because_of", ()):
+        assert cause in MATRICES.causes()
+
+
+def facts_in(condition: Any) -> Iterator[str]:
+    if isinstance(condition, dict):
+        for key, value in condition.items():
+            if key in ("fact", "of", "on") and isinstance(value, str):
+                yield value
+            else:
+                yield from facts_in(value)
+    elif isinstance(condition, list):
+        for part in condition:
+            yield from facts_in(part)
+
+
+@pytest.mark.parametrize("row", RULES, ids=lambda row: row["id"])
+def test_a_row_names_only_facts_of_the_catalogue(row: Any) -> None:
+    instances = {"gpu": "gpu.0", "function": "pci.gpu.0", "framework": "torch", "probe": "nvml"}
+    for part in ("when", "unless", "require"):
+        for name in facts_in(row.get(part, [])):
+            for variable, instance in instances.items():
+                name = name.replace("{" + variable + "}", instance)
+            assert spec_of(name) is not None, name
+
+
+def test_every_cause_of_a_rule_has_one_severity_at_most_as_hard_as_its_rows() -> None:
+    for row in RULES:
+        if MATRICES.causes()[row["cause"]]["verdict"] == "note":
+            assert row["severity"] == "note"
+
+
+@pytest.mark.parametrize("kind", ["rules", "derive", "catalogues"])
+def test_files_meet_their_schema_and_are_written_canonically(kind: str) -> None:
+    schema = read_json(str(FOLDER / "schema" / f"{kind}.schema.json"))
+    validator = jsonschema.Draft202012Validator(schema)
+    files = sorted((FOLDER / kind).glob("*.json"))
+    assert files
+    for path in files:
+        text = path.read_text("utf-8")
+        data = json.loads(text)
+        errors = [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(data)]
+        assert not errors, (path.name, errors[:3])
+        assert text == json.dumps(data, indent=1, ensure_ascii=False) + "\n", path.name
+        assert data["name"] == path.stem
+        used = {source for row in data["rows"] for source in row.get("sources", ())}
+        assert used == set(data["sources"]), (path.name, used ^ set(data["sources"]))
+
+
+def test_row_ids_are_unique() -> None:
+    for kind in ("rules", "derive"):
+        ids = [
+            row["id"]
+            for path in (FOLDER / kind).glob("*.json")
+            for row in json.loads(path.read_text("utf-8"))["rows"]
+        ]
+        assert len(ids) == len(set(ids))
+
+
+def test_the_index_names_the_newest_source() -> None:
+    read = {
+        source["read"]
+        for kind in ("rules", "catalogues")
+        for path in (FOLDER / kind).glob("*.json")
+        for source in json.loads(path.read_text("utf-8"))["sources"].values()
+    }
+    assert MATRICES.newest_source == max(read)
+
+
+def test_catalogue_cells_look_themselves_up() -> None:
+    """Every row of a catalogue with exact keys is found by its own keys, and only it."""
+    for name in MATRICES.catalogue_names():
+        table = MATRICES.catalogue(name)
+        exact = [key for key, kind in table.keys.items() if kind == "exact"]
+        if len(exact) != len(table.keys):
+            continue
+        for row in table.rows:
+            assert table.find({key: row[key] for key in exact}) == [row], (name, row)
