@@ -1,4 +1,4 @@
-"""What a kernel module file says of itself: version, license and who signed it, without modinfo.
+"""Kernel module files: where nvidia.ko lies, and what a module says of itself, without modinfo.
 
 The kernel build puts `key=value` strings, each ended by NUL, into an ELF section `.modinfo`:
 
@@ -13,10 +13,25 @@ compressed; they are read as a stream and never held in memory.
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
+
+from envaudit.host import Host
+
+_MODULE_FILE = re.compile(
+    r"nvidia(?:_\d+|-current|-(?:tesla|legacy)(?:-\d+\w*)?)?(?:-open)?\.ko(?:\.gz|\.xz|\.zst)?\Z"
+)
+"""nvidia.ko under the names that distributions give it: Debian keeps several side by side as
+nvidia-current.ko, nvidia-tesla-470.ko and the like. Sister modules (nvidia-uvm) do not match."""
+_MODULE_FOLDERS = ("updates", "extra", "weak-updates", "extramodules", "video", "misc")
+_MODULE_PLACES = ("kernel/drivers/video", "kernel/drivers/video/nvidia", "kernel/nvidia*")
+_WALK_DEPTH = 3
+_WALK_FOLDERS = 200
+_DEP_LIMIT_BYTES = 32 << 20
 
 NO_SIGNER = "none"
 """Signer of a module without a signature."""
@@ -211,3 +226,64 @@ def _signer(tail: bytes) -> str | None:
         return _UNNAMED
     start = at + 7
     return blob[start : start + blob[at + 6]].decode("utf-8", "replace") or _UNNAMED
+
+
+def module_files(host: Host, folder: str) -> Iterator[str]:
+    """The files of nvidia.ko below /lib/modules/RELEASE, the one that modprobe takes first.
+
+    modules.dep names for each module the file that won in depmod's order. A kernel whose
+    modules.dep knows none is searched in the places where packages put one.
+    """
+    for name in parse_modules_dep(_modules_dep(host, folder)):
+        path = posixpath.join(folder, name)
+        if host.exists(path):
+            yield path
+    for place in _MODULE_PLACES:
+        parent, last = posixpath.split(f"{folder}/{place}")
+        for found in host.listdir(parent) if "*" in last else [last]:
+            if fnmatchcase(found, last):
+                yield from _in_folder(host, f"{parent}/{found}")
+    left = _WALK_FOLDERS
+    todo = [(f"{folder}/{name}", _WALK_DEPTH) for name in _MODULE_FOLDERS]
+    while todo and left:
+        place, depth = todo.pop(0)
+        left -= 1
+        yield from _in_folder(host, place)
+        if depth > 1:
+            todo += [
+                (f"{place}/{name}", depth - 1)
+                for name in host.listdir(place)
+                if ".ko" not in name and host.isdir(f"{place}/{name}")
+            ]
+
+
+def _modules_dep(host: Host, folder: str) -> bytes:
+    try:
+        return host.read_bytes(f"{folder}/modules.dep", _DEP_LIMIT_BYTES)
+    except OSError:
+        return b""
+
+
+def _in_folder(host: Host, folder: str) -> Iterator[str]:
+    for name in host.listdir(folder):
+        if _MODULE_FILE.match(name) and host.exists(f"{folder}/{name}"):
+            yield f"{folder}/{name}"
+
+
+def parse_modules_dep(data: bytes) -> list[str]:
+    """Where modules.dep has nvidia.ko, relative to its own folder.
+
+    updates/dkms/nvidia.ko.zst: kernel/drivers/gpu/drm/drm_kms_helper.ko.zst ...
+    """
+    found = []
+    data = b"\n" + data
+    at = data.find(b"/nvidia")
+    while at >= 0:
+        colon = data.find(b":", at)
+        start = data.rfind(b"\n", 0, at) + 1
+        path = data[start:colon].decode("utf-8", "replace")
+        # A path with a blank in it stands behind the colon: a module that needs nvidia.ko.
+        if colon >= 0 and " " not in path and _MODULE_FILE.match(posixpath.basename(path)):
+            found.append(path)
+        at = data.find(b"/nvidia", at + 1)
+    return found

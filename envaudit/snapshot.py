@@ -200,9 +200,12 @@ def _read(fd: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
+_TOO_LARGE = f"larger than {SIZE_LIMIT_BYTES >> 20} MiB"
+
+
 def _within_limit(name: str, data: bytes) -> bytes:
     if len(data) > SIZE_LIMIT_BYTES:
-        raise InputError(f"{name}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
+        raise InputError(f"{name}: {_TOO_LARGE}")
     return data
 
 
@@ -235,7 +238,8 @@ def load(data: bytes, name: str) -> Snapshot:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
-    _within_limit("the file", data)
+    if len(data) > SIZE_LIMIT_BYTES:
+        raise InputError(_TOO_LARGE)
     text = _decode(data)
     if not text.strip():
         raise InputError("empty", "A write that was cut short leaves such a file.")
@@ -257,13 +261,13 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def _decode(data: bytes) -> str:
+    if data.startswith(b"\x1f\x8b"):
+        raise InputError("compressed by gzip", "Unpack it first: gunzip FILE")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4]:
         raise InputError(
             "UTF-16 text, not UTF-8",
             "Windows PowerShell's > writes that; -o FILE writes UTF-8.",
         )
-    if data.startswith(b"\x1f\x8b"):
-        raise InputError("compressed by gzip", "Unpack it first: gunzip FILE")
     try:
         return data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as problem:

@@ -10,12 +10,11 @@ import re
 import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
-from envaudit import ldcache, modinfo
+from envaudit import modinfo
+from envaudit.driverlib import VERSION, Library, Loader
 from envaudit.host import CannotRun, Host
 from envaudit.probes import Look, part
-from envaudit.probes.packages import owner
 
 PARAMETERS = (
     "EnableGpuFirmware",
@@ -69,21 +68,9 @@ _MODULE_TOPS = (
     "/usr/lib/modules",
     "/run/booted-system/kernel-modules/lib/modules",
 )
-_MODULE_FILE = re.compile(
-    r"nvidia(?:-(?:current|tesla|legacy)(?:-[0-9a-z]+)?)?(?:-open)?\.ko(\.gz|\.xz|\.zst)?\Z"
-)
-"""nvidia.ko under the names that distributions give it: Debian keeps several side by side as
-nvidia-current.ko, nvidia-tesla-470.ko and the like. Sister modules (nvidia-uvm) do not match."""
-_MODULE_FOLDERS = ("updates", "extra", "weak-updates", "extramodules", "video", "misc")
-_MODULE_PLACES = ("kernel/drivers/video", "kernel/drivers/video/nvidia", "kernel/nvidia*")
-_WALK_DEPTH = 3
-_WALK_FOLDERS = 200
-_DEP_LIMIT_BYTES = 32 << 20
 _MODINFO = ("modinfo", "/usr/sbin/modinfo", "/sbin/modinfo")
 
-_VERSION = re.compile(r"\d{3,4}\.\d+(?:\.\d+)*")
-"""A driver release; libcuda.so.1.1 of Jetson and WSL is none."""
-_LIBRARY = re.compile(rf"\.so\.({_VERSION.pattern})\Z")
+_VERSION = re.compile(VERSION)
 _GSP_PLACES = ("/lib/firmware/nvidia", "/usr/lib/firmware/nvidia")
 _MODPROBE_FOLDERS = (
     "/etc/modprobe.d",
@@ -224,12 +211,12 @@ def _kernels(look: Look) -> None:
         for release in look.host.listdir(top):
             if look.host.isdir(f"{top}/{release}"):
                 looked = True
-                if next(module_files(look.host, f"{top}/{release}"), None) is not None:
+                if next(modinfo.module_files(look.host, f"{top}/{release}"), None) is not None:
                     found[release] = None
     if not looked:
         look.gap("driver.module.kernels", "no kernel has its modules here (a container?)")
     elif found:
-        look.add("driver.module.kernels", list(found), "/lib/modules/*/modules.dep")
+        look.add("driver.module.kernels", [*found], "/lib/modules/*/modules.dep")
 
 
 def _on_disk(look: Look) -> None:
@@ -248,7 +235,7 @@ def _on_disk(look: Look) -> None:
     if not folders:
         gap(f"no modules of the running kernel here: no /lib/modules/{release} (a container?)")
         return
-    path = next((path for folder in folders for path in module_files(host, folder)), None)
+    path = next((path for folder in folders for path in modinfo.module_files(host, folder)), None)
     if path is None:
         return
     info, source = read_module(look, path)
@@ -261,67 +248,6 @@ def _on_disk(look: Look) -> None:
         if value is None:
             look.gap(name, f"{path} does not tell")
         look.add(name, value, source)
-
-
-def module_files(host: Host, folder: str) -> Iterator[str]:
-    """The files of nvidia.ko below /lib/modules/RELEASE, the one that modprobe takes first.
-
-    modules.dep names for each module the file that won in depmod's order. A kernel whose
-    modules.dep knows none is searched in the places where packages put one.
-    """
-    for name in parse_modules_dep(_modules_dep(host, folder)):
-        path = posixpath.join(folder, name)
-        if host.exists(path):
-            yield path
-    for place in _MODULE_PLACES:
-        parent, last = posixpath.split(f"{folder}/{place}")
-        for found in host.listdir(parent) if "*" in last else [last]:
-            if fnmatchcase(found, last):
-                yield from _in_folder(host, f"{parent}/{found}")
-    left = _WALK_FOLDERS
-    todo = [(f"{folder}/{name}", _WALK_DEPTH) for name in _MODULE_FOLDERS]
-    while todo and left:
-        place, depth = todo.pop(0)
-        left -= 1
-        yield from _in_folder(host, place)
-        if depth > 1:
-            todo += [
-                (f"{place}/{name}", depth - 1)
-                for name in host.listdir(place)
-                if ".ko" not in name and host.isdir(f"{place}/{name}")
-            ]
-
-
-def _modules_dep(host: Host, folder: str) -> bytes:
-    try:
-        return host.read_bytes(f"{folder}/modules.dep", _DEP_LIMIT_BYTES)
-    except OSError:
-        return b""
-
-
-def _in_folder(host: Host, folder: str) -> Iterator[str]:
-    for name in host.listdir(folder):
-        if _MODULE_FILE.match(name) and host.exists(f"{folder}/{name}"):
-            yield f"{folder}/{name}"
-
-
-def parse_modules_dep(data: bytes) -> list[str]:
-    """Where modules.dep has nvidia.ko, relative to its own folder.
-
-    updates/dkms/nvidia.ko.zst: kernel/drivers/gpu/drm/drm_kms_helper.ko.zst ...
-    """
-    found = []
-    data = b"\n" + data
-    at = data.find(b"/nvidia")
-    while at >= 0:
-        colon = data.find(b":", at)
-        start = data.rfind(b"\n", 0, at) + 1
-        path = data[start:colon].decode("utf-8", "replace")
-        # A path with a blank in it stands behind the colon: a module that needs nvidia.ko.
-        if colon >= 0 and " " not in path and _MODULE_FILE.match(posixpath.basename(path)):
-            found.append(path)
-        at = data.find(b"/nvidia", at + 1)
-    return found
 
 
 def read_module(look: Look, path: str) -> tuple[modinfo.ModuleInfo | None, str]:
@@ -373,28 +299,6 @@ def _ask_modinfo(look: Look, path: str) -> tuple[modinfo.ModuleInfo | None, str]
 # -- user-mode libraries ---------------------------------------------------------------------
 
 
-class Library(NamedTuple):
-    """A library of the driver."""
-
-    path: str
-    """The real path, links followed."""
-    version: str | None
-    found: str
-    """The path under which the loader finds it."""
-    via: str
-
-    @property
-    def is_compat(self) -> bool:
-        """Whether it belongs to cuda-compat, by its folder."""
-        folders = {*self.path.split("/")[:-1], *self.found.split("/")[:-1]}
-        return any(name == "compat" or name.startswith("cuda-compat") for name in folders)
-
-    @property
-    def is_stub(self) -> bool:
-        """Whether it is the toolkit's, for linking only."""
-        return "stubs" in self.path.split("/")[:-1]
-
-
 def _libraries(look: Look) -> None:
     host = look.host
     loader = Loader(host)
@@ -432,98 +336,6 @@ def _libraries(look: Look) -> None:
     part(look, "driver.install_method", lambda look: _install_method(look, own, loader.mounts))
 
 
-class Loader:
-    """Where the dynamic loader finds libraries of the driver, for a program without RPATH."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.arch = host.arch or ldcache.elf_arch(self._head("/bin/sh"))
-        self.entries = ldcache.read_cache(host)
-        self.mounts = parse_mountinfo(host.read_or("/proc/self/mountinfo"))
-
-    def candidates(self, soname: str) -> Iterator[Library]:
-        """Every library of this name on the loader's path; it takes the first."""
-        host = self.host
-        seen = set()
-        for path, via in self._paths(soname):
-            if host.exists(path) and self._fits(path):
-                library = self._library(path, via)
-                if library.path not in seen:
-                    seen.add(library.path)
-                    yield library
-
-    def _paths(self, soname: str) -> Iterator[tuple[str, str]]:
-        for folder in self.host.env.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":"):
-            if folder.startswith("/"):
-                yield posixpath.join(folder, soname), "LD_LIBRARY_PATH"
-        for entry in self.entries:
-            if entry.soname == soname and not entry.hwcap and entry.fits(self.arch):
-                yield entry.path, ldcache.CACHE
-        if not self.entries:
-            for folder in ldcache.conf_dirs(self.host):
-                yield posixpath.join(folder, soname), "/etc/ld.so.conf"
-        for folder in ldcache.default_dirs(self.arch):
-            yield posixpath.join(folder, soname), "default folder"
-
-    def usual_places(self, soname: str) -> Iterator[Library]:
-        """Copies in the folders where driver packages, toolkits and runtimes put them."""
-        host = self.host
-        toolkits = [f"/usr/local/{n}" for n in host.listdir("/usr/local") if n.startswith("cuda")]
-        folders = [
-            *ldcache.default_dirs(self.arch),
-            *(f"{folder}/nvidia/current" for folder in ldcache.default_dirs(self.arch)[1:2]),
-            "/usr/lib/wsl/lib",
-            *(f"{kit}/compat{below}" for kit in toolkits for below in ("", "/lib", "/lib.real")),
-            "/usr/local/nvidia/lib64",
-            "/usr/local/nvidia/lib",
-            "/run/opengl-driver/lib",
-            "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",
-            "/run/nvidia/driver/usr/lib64",
-            "/usr/lib/aarch64-linux-gnu/tegra",
-            "/usr/lib/aarch64-linux-gnu/nvidia",
-        ]
-        for folder in folders:
-            path = f"{folder}/{soname}"
-            if host.exists(path) and self._fits(path):
-                yield self._library(path, "usual folder")
-
-    def _library(self, path: str, via: str) -> Library:
-        real = self.host.real(path)
-        found = _LIBRARY.search(real)
-        if found is None:  # a bind mount of a file may tell what it was called outside
-            mount = self.mounts.get(real)
-            found = _LIBRARY.search(mount) if mount else None
-        return Library(real, found[1] if found else None, path, via)
-
-    def _fits(self, path: str) -> bool:
-        """Whether the loader would pass it over: a library for another architecture."""
-        arch = ldcache.elf_arch(self._head(path))
-        return arch is None or self.arch is None or arch == self.arch
-
-    def _head(self, path: str) -> bytes:
-        try:
-            return self.host.read_bytes(path, 20)
-        except OSError:
-            return b""
-
-
-def parse_mountinfo(text: str) -> dict[str, str]:
-    """Mount points to what is mounted there, inside its own file system.
-
-    1045 1022 259:1 /usr/lib/libcuda.so.535.54.03 /usr/lib/x86_64-linux-gnu/libcuda.so.1 ro - ext4
-    """
-    found = {}
-    for line in text.splitlines():
-        fields = line.split(" ")
-        if len(fields) > 5:
-            found[_unescaped(fields[4])] = _unescaped(fields[3])
-    return found
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
-
-
 def _install_method(look: Look, own: list[Library], mounts: dict[str, str]) -> None:
     """How the driver came here, by its own library: cuda-compat and stubs are not the driver."""
     host = look.host
@@ -544,6 +356,8 @@ def _install_method(look: Look, own: list[Library], mounts: dict[str, str]) -> N
         if mounted in mounts and library.path.startswith(mounted):
             look.add(name, "container-mount", f"/proc/self/mountinfo: {mounted}")
             return
+    from envaudit.probes.packages import owner
+
     found = owner(host, library.path)
     if found is not None:
         look.add(name, found[0], f"{found[1]}: {posixpath.basename(library.path)}")
@@ -576,7 +390,7 @@ def _device_nodes(look: Look) -> None:
         return
     nodes = [f"/dev/{name}" for name in host.listdir("/dev") if _NODES.fullmatch(name)]
     if nodes:
-        look.add("driver.device_nodes", nodes, "/dev")
+        look.add("driver.device_nodes", [*nodes], "/dev")
 
 
 def _gsp(look: Look) -> None:
@@ -589,7 +403,7 @@ def _gsp(look: Look) -> None:
         and any(fnmatchcase(n, "gsp*.bin*") for n in host.listdir(f"{place}/{version}"))
     }
     if versions:
-        look.add("driver.gsp.on_disk", sorted(versions), next(iter(versions.values())))
+        look.add("driver.gsp.on_disk", [*sorted(versions)], next(iter(versions.values())))
 
 
 def _blacklisted(look: Look) -> None:
@@ -608,7 +422,9 @@ def _blacklisted(look: Look) -> None:
     told = [module for module in BLACKLISTABLE if module in found]
     if told:
         look.add(
-            "driver.blacklisted", told, ", ".join(dict.fromkeys(found[module] for module in told))
+            "driver.blacklisted",
+            [*told],
+            ", ".join(dict.fromkeys(found[module] for module in told)),
         )
 
 
@@ -633,7 +449,7 @@ def parse_modprobe(text: str) -> list[str]:
 
 
 def parse_cmdline(text: str) -> list[str]:
-    """Modules that the kernel command line keeps from loading: modprobe.blacklist=nouveau,nvidia."""
+    """Modules that the kernel command line keeps from loading: modprobe.blacklist=nouveau."""
     found = []
     for word in text.split():
         key, _, value = word.partition("=")

@@ -8,7 +8,7 @@ costs only what comes after it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envaudit.importers import pci_address, pci_id
@@ -27,7 +27,8 @@ _VERSION_MISMATCH = 25
 _OF_ANOTHER_DRIVER = frozenset({_FUNCTION_NOT_FOUND, _VERSION_MISMATCH})
 _NO_LONGER_THERE = frozenset({15, 16})
 """GPU is lost, GPU requires reset: no further question makes sense."""
-_UNKNOWN = 999
+_HARMLESS = frozenset({0, _NOT_SUPPORTED, 4}) | _OF_ANOTHER_DRIVER
+"""With no permission (4), what no healthy GPU is ashamed to answer."""
 
 
 def look(look: Look) -> None:
@@ -37,15 +38,11 @@ def look(look: Look) -> None:
     import pynvml
 
     nvml = _Nvml(look, pynvml)
-    if not nvml.start():
-        return
-    nvml.driver()
-    handles = nvml.identities()
-    nvml.firmware(handles)
-    for gpu, handle in list(handles.items()):
-        if not nvml.state(gpu, handle):
-            del handles[gpu]
-    nvml.peers(handles)
+    if nvml.start():
+        nvml.driver()
+        handles = nvml.identities()
+        nvml.firmware(handles)
+        nvml.peers({gpu: handle for gpu, handle in handles.items() if nvml.state(gpu, handle)})
 
 
 class _Ask(NamedTuple):
@@ -125,6 +122,27 @@ _REASONS = (
 """What each bit of the clocks event reasons stands for, from the lowest on."""
 
 
+class _Code(Exception):
+    """A return code that stands within an answer."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def _recovery(fields: Any) -> Sequence[Value | None]:
+    """Field 230, NVML_FI_DEV_GET_GPU_RECOVERY_ACTION; other drivers call it invalid."""
+    code = fields[0].nvmlReturn
+    if code:
+        raise _Code(_FUNCTION_NOT_FOUND if code == _INVALID_ARGUMENT else code)
+    return _choice(_RECOVERY)(fields[0].value.uiVal)
+
+
+def _lowest_bit(words: Any) -> Sequence[Value | None]:
+    bits = sum(word << 64 * place for place, word in enumerate(words))
+    return ((bits & -bits).bit_length() - 1 if bits else None,)
+
+
 def _reasons(bits: int) -> Sequence[Value | None]:
     names: list[Value] = [name for bit, name in enumerate(_REASONS) if bits >> bit & 1]
     unknown = (bit for bit in range(len(_REASONS), 64) if bits >> bit & 1)
@@ -134,6 +152,8 @@ def _reasons(bits: int) -> Sequence[Value | None]:
 _MEMORY_V2 = 0x02000028
 _SM, _MEM = 1, 2
 _UNCORRECTED, _VOLATILE = 1, 0
+
+_LIBRARY_VERSION = _Ask(("nvml.version",), (("nvmlSystemGetNVMLVersion",),), _text)
 
 _IDENTITY = (
     _Ask(("name",), (("nvmlDeviceGetName",),), _text),
@@ -160,7 +180,7 @@ _STATE = (
     _Ask(("compute_mode",), (("nvmlDeviceGetComputeMode",),), _choice(_COMPUTE_MODES)),
     _Ask(
         ("driver_model",),
-        (("nvmlDeviceGetDriverModel",), ("nvmlDeviceGetDriverModel_v1",)),
+        (("nvmlDeviceGetDriverModel",),),
         lambda both: _choice(_DRIVER_MODELS)(both[0]),
     ),
     _Ask(("ecc.current", "ecc.pending"), (("nvmlDeviceGetEccMode",),), _switches),
@@ -223,8 +243,15 @@ _STATE = (
         (("nvmlDeviceGetRemappedRows",),),
         lambda rows: (rows[0], rows[1], bool(rows[2]), bool(rows[3])),
     ),
+    _Ask(("recovery_action",), (("nvmlDeviceGetFieldValues", [230]),), _recovery),
 )
 """Configuration first, then what the GPU itself has to be asked for."""
+
+_NODE = _Ask(("numa_node",), (("nvmlDeviceGetMemoryAffinity", 16, 0),), _lowest_bit)
+"""A mask of 1024 nodes, those near the GPU rather than the whole socket's."""
+
+_VITAL = ("name", "uuid", "memory.total", "pstate", "temperature")
+"""What a GPU answers whatever its kind; one that refuses these is not well."""
 
 
 class _Gone(Exception):
@@ -240,111 +267,113 @@ class _Nvml:
 
     # -- asking --------------------------------------------------------------------------
 
-    def said(self, code: int) -> str:
-        """An error as NVML prints it: nvidia-ml-py has other words for some."""
+    def attempt(self, function: str, *arguments: Any) -> tuple[Any, int]:
+        """The answer to one call and NVML's return code, 0 where it is an answer."""
+        known = getattr(self.api, function, None)
+        if known is None:  # an older nvidia-ml-py
+            return None, _FUNCTION_NOT_FOUND
         try:
-            text = self.api.nvmlErrorString(code)
-            return str(text.decode() if isinstance(text, bytes) else text)
-        except (self.api.NVMLError, AttributeError, ValueError):
+            return known(*arguments), 0
+        except self.api.NVMLError as error:
+            return None, int(error.value)
+
+    def said(self, code: int) -> str:
+        """An error as NVML prints it; nvidia-ml-py has other words for some."""
+        text, failed = self.attempt("nvmlErrorString", code)
+        if failed:  # without the library
             return str(self.api.NVMLError(code))
+        return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
 
-    def call(self, calls: Sequence[tuple[Any, ...]], *handle: Any) -> tuple[str, Any]:
-        """The first of these calls that this driver knows, by name, and its answer."""
-        refusal = self.api.NVMLError(_FUNCTION_NOT_FOUND)
-        for name, *arguments in calls:
-            function = getattr(self.api, name, None)
-            if function is None:
-                continue
-            try:
-                return name, function(*handle, *arguments)
-            except self.api.NVMLError as error:
-                if error.value not in _OF_ANOTHER_DRIVER | {_NOT_SUPPORTED}:
-                    raise
-                if error.value == _NOT_SUPPORTED or refusal.value in _OF_ANOTHER_DRIVER:
-                    refusal = error
-        raise refusal
-
-    def refused(self, names: Sequence[str], error: Any) -> None:
+    def refused(self, names: Sequence[str], code: int) -> None:
         """Tell what a refusal leaves unknown; "not supported" is an answer and leaves nothing."""
-        if error.value == _NOT_SUPPORTED:
+        if code == _NOT_SUPPORTED:
             return
         reason = (
             "not in this driver's NVML"
-            if error.value in _OF_ANOTHER_DRIVER
-            else f"NVML: {self.said(error.value)}"
+            if code in _OF_ANOTHER_DRIVER
+            else f"NVML: {self.said(code)}"
         )
         for name in names:
             self.look.gap(name, reason)
-        if error.value in _NO_LONGER_THERE:
-            raise _Gone(self.said(error.value))
+        if code in _NO_LONGER_THERE and names[0].startswith("gpu."):
+            raise _Gone(self.said(code))
 
     def ask(self, prefix: str, question: _Ask, *handle: Any) -> int:
-        """Tell the answer to one question; the answer is NVML's return code."""
+        """Tell the answer to one question by the newest call that the driver knows.
+
+        Returns NVML's return code. Raises _Gone where the GPU does not answer any more.
+        """
         names = [prefix + name for name in question.names]
-        try:
-            source, answer = self.call(question.calls, *handle)
-            for name, value in zip(names, question.read(answer), strict=True):
-                self.look.add(name, value, f"NVML {source}")
-        except self.api.NVMLError as error:
-            self.refused(names, error)
-            return int(error.value)
-        except (ValueError, TypeError, AttributeError, OverflowError) as problem:
-            for name in names:
-                self.look.gap(name, f"NVML answered something else: {problem}")
-        return 0
+        refusal = _FUNCTION_NOT_FOUND
+        for function, *arguments in question.calls:
+            try:
+                answer, code = self.attempt(function, *handle, *arguments)
+                if code == 0:
+                    for name, value in zip(names, question.read(answer), strict=True):
+                        self.look.add(name, value, f"NVML {function}")
+                    return 0
+            except (ValueError, TypeError, AttributeError, OverflowError) as problem:
+                for name in names:
+                    self.look.gap(name, f"NVML answered something else: {problem}")
+                return 0
+            except _Code as said:
+                code = said.code
+            if code not in _OF_ANOTHER_DRIVER:
+                refusal = code
+            if code not in _OF_ANOTHER_DRIVER | {_NOT_SUPPORTED}:
+                break
+        self.refused(names, refusal)
+        return refusal
 
     # -- the driver ----------------------------------------------------------------------
 
     def start(self) -> bool:
         """Open NVML and tell how that went; False where there is no more to ask."""
-        try:
-            self.api.nvmlInit()
-        except self.api.NVMLError as error:
-            text = self.said(error.value)
-            if error.value == _LIBRARY_NOT_FOUND:
-                text = _why_not_loaded() or text
-            self.look.add("nvml.status", text, "NVML nvmlInit")
-            # This alone answers without the driver, and is half of a version mismatch.
-            self.ask("", _Ask(("nvml.version",), (("nvmlSystemGetNVMLVersion",),), _text))
-            for name in ("gpu.*.*", "gpu.count", "driver.version", "driver.cuda.version"):
-                self.look.gap(name, f"NVML: {text}")
-            self.look.gap("driver.gsp.version", f"NVML: {text}")
-            return False
-        self.look.add("nvml.status", "ok", "NVML nvmlInit")
-        return True
+        _, code = self.attempt("nvmlInit")
+        if code == 0:
+            self.look.add("nvml.status", "ok", "NVML nvmlInit")
+            return True
+        text = _why_not_loaded() if code == _LIBRARY_NOT_FOUND else ""
+        text = text or self.said(code)
+        self.look.add("nvml.status", text, "NVML nvmlInit")
+        # This alone answers without the driver, and is one half of a version mismatch.
+        self.ask("", _LIBRARY_VERSION)
+        for name in (
+            "driver.version",
+            "driver.cuda.version",
+            "driver.gsp.version",
+            "gpu.count",
+            "gpu.*.*",
+        ):
+            self.look.gap(name, f"NVML: {text}")
+        return False
 
     def driver(self) -> None:
         """Versions of the library and the driver."""
-        self.ask("", _Ask(("nvml.version",), (("nvmlSystemGetNVMLVersion",),), _text))
+        self.ask("", _LIBRARY_VERSION)
         self.ask("", _Ask(("driver.version",), (("nvmlSystemGetDriverVersion",),), _text))
         # The newer call asks libcuda and fails without one; the older knows it by itself.
-        question = _Ask(
-            ("driver.cuda.version",),
-            (("nvmlSystemGetCudaDriverVersion_v2",),),
-            lambda number: (f"{number // 1000}.{number % 1000 // 10}" if number > 0 else None,),
+        calls = ("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion")
+        usable = [call for call in calls if self.attempt(call)[1] == 0] or calls
+        self.ask(
+            "",
+            _Ask(
+                ("driver.cuda.version",),
+                ((usable[0],),),
+                lambda number: (f"{number // 1000}.{number % 1000 // 10}" if number else None,),
+            ),
         )
-        try:
-            self.call(question.calls)
-        except self.api.NVMLError:
-            question = question._replace(calls=(("nvmlSystemGetCudaDriverVersion",),))
-        self.ask("", question)
 
-    def firmware(self, handles: dict[int, Any]) -> None:
+    def firmware(self, handles: Mapping[int, Any]) -> None:
         """Version of the GSP firmware, of the first GPU that runs it."""
+        question = _Ask(("driver.gsp.version",), (("nvmlDeviceGetGspFirmwareVersion",),), _text)
         for handle in handles.values():
-            try:
-                enabled, _ = self.api.nvmlDeviceGetGspFirmwareMode(handle)
-                if enabled:
-                    version = self.api.nvmlDeviceGetGspFirmwareVersion(handle)
-                    text = version.decode() if isinstance(version, bytes) else str(version)
-                    source = "NVML nvmlDeviceGetGspFirmwareVersion"
-                    self.look.add("driver.gsp.version", text, source)
-                    return
-            except self.api.NVMLError as error:
-                if error.value not in _NO_LONGER_THERE:
-                    self.refused(["driver.gsp.version"], error)
-            except (AttributeError, ValueError, TypeError):
-                self.look.gap("driver.gsp.version", "not in this nvidia-ml-py")
+            # The version alone can be that of firmware that is switched off.
+            mode, code = self.attempt("nvmlDeviceGetGspFirmwareMode", handle)
+            if code:
+                self.refused(question.names, code)
+            elif mode[0] and self.ask("", question, handle) == 0:
+                return
 
     # -- the GPUs ------------------------------------------------------------------------
 
@@ -352,109 +381,83 @@ class _Nvml:
         """Tell how many GPUs there are and which; the handles of those that answer."""
         for name in ("gpu.*.xid", "gpu.*.throttle.*"):
             self.look.gap(name, "NVML does not tell what was before")
-        try:
-            count = int(self.api.nvmlDeviceGetCount())
-        except self.api.NVMLError as error:
-            for name in ("gpu.count", "gpu.*.*"):
-                self.look.gap(name, f"NVML: {self.said(error.value)}")
+        count, code = self.attempt("nvmlDeviceGetCount")
+        if code:
+            self.refused(["gpu.count"], code)
+            self.look.gap("gpu.*.*", f"NVML: {self.said(code)}")
             return {}
         self.look.add("gpu.count", count, "NVML nvmlDeviceGetCount")
         handles: dict[int, Any] = {}
         for gpu in range(count):
-            try:
-                handles[gpu] = self.api.nvmlDeviceGetHandleByIndex(gpu)
-            except self.api.NVMLError as error:
-                self.gone(gpu, self.said(error.value), "nvmlDeviceGetHandleByIndex")
-                continue
-            try:
-                for question in _IDENTITY:
-                    if self.ask(f"gpu.{gpu}.", question, handles[gpu]) == _UNKNOWN:
-                        raise _Gone(self.said(_UNKNOWN))
-            except _Gone as reason:
-                self.gone(gpu, str(reason), "nvmlDeviceGetName")
-                del handles[gpu]
+            handle, code = self.attempt("nvmlDeviceGetHandleByIndex", gpu)
+            sick = self.said(code) if code else self.questions(gpu, handle, _IDENTITY)
+            if sick:
+                self.gone(gpu, sick)
+            else:
+                handles[gpu] = handle
         return handles
 
-    def gone(self, gpu: int, reason: str, source: str) -> None:
+    def questions(self, gpu: int, handle: Any, questions: Sequence[_Ask]) -> str:
+        """Ask one GPU all of these; what is wrong with it, as NVML prints it, or nothing."""
+        sick = ""
+        for question in questions:
+            try:
+                code = self.ask(f"gpu.{gpu}.", question, handle)
+            except _Gone as reason:
+                return str(reason)
+            if code not in _HARMLESS and question.names[0] in _VITAL:
+                sick = sick or self.said(code)
+        return sick
+
+    def gone(self, gpu: int, reason: str) -> None:
         """Tell that a GPU is there but does not answer."""
-        self.look.add(f"gpu.{gpu}.status", reason, f"NVML {source}")
+        self.look.add(f"gpu.{gpu}.status", reason, "NVML")
         self.look.gap(f"gpu.{gpu}.*", f"NVML: {reason}")
 
     def state(self, gpu: int, handle: Any) -> bool:
-        """Tell configuration and state of one GPU; False where it got lost over that."""
+        """Tell configuration and state of one GPU; False where it does not answer any more."""
+        sick = self.questions(gpu, handle, _STATE)
         prefix = f"gpu.{gpu}."
-        try:
-            for question in _STATE:
-                self.ask(prefix, question, handle)
-            for part in (
-                self.recovery,
-                self.node,
-                self.links,
-                self.fabric,
-                self.instances,
-                self.processes,
-            ):
-                part(prefix, handle)
-        except _Gone as reason:
-            self.gone(gpu, str(reason), "nvmlDeviceGetCurrentClocksEventReasons")
+        if not sick:
+            try:
+                self.node(prefix, handle)
+                self.links(prefix, handle)
+                self.fabric(prefix, handle)
+                self.instances(prefix, handle)
+                self.processes(prefix, handle)
+            except _Gone as reason:
+                sick = str(reason)
+        if sick:
+            self.gone(gpu, sick)
             return False
         self.look.add(f"{prefix}status", "ok", "NVML")
         return True
 
-    def recovery(self, prefix: str, handle: Any) -> None:
-        """What the driver asks for after an error, a field value since driver 550 or so."""
-        field = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
-
-        def read(values: Any) -> Sequence[Value | None]:
-            value = values[0]
-            if value.nvmlReturn == _INVALID_ARGUMENT:
-                raise self.api.NVMLError(_FUNCTION_NOT_FOUND)
-            if value.nvmlReturn:
-                raise self.api.NVMLError(value.nvmlReturn)
-            return _choice(_RECOVERY)(value.value.uiVal)
-
-        question = _Ask(("recovery_action",), (("nvmlDeviceGetFieldValues", [field]),), read)
-        self.ask(prefix, question, handle)
-
     def node(self, prefix: str, handle: Any) -> None:
         """NUMA node that the GPU hangs on: the kernel's own word, else NVML's affinity mask."""
-        try:
-            address = _pci(self.api.nvmlDeviceGetPciInfo(handle))[0]
-        except (self.api.NVMLError, AttributeError, ValueError, TypeError):
-            address = None
-        path = f"/sys/bus/pci/devices/{address}/numa_node"
-        said = self.look.host.read_or(path).strip() if address else ""
+        info, code = self.attempt("nvmlDeviceGetPciInfo", handle)
+        path = "" if code else f"/sys/bus/pci/devices/{_pci(info)[0]}/numa_node"
+        said = self.look.host.read_or(path).strip() if path else ""
         if said.isascii() and said.isdigit():
             self.look.add(f"{prefix}numa_node", int(said), path)
         elif said:
             self.look.gap(f"{prefix}numa_node", f"the kernel does not know it ({said} in {path})")
         else:
-            words, node_scope = 16, 0
-
-            def lowest(mask: Any) -> Sequence[Value | None]:
-                bits = sum(word << 64 * place for place, word in enumerate(mask))
-                return ((bits & -bits).bit_length() - 1 if bits else None,)
-
-            question = _Ask(
-                ("numa_node",), (("nvmlDeviceGetMemoryAffinity", words, node_scope),), lowest
-            )
-            self.ask(prefix, question, handle)
+            self.ask(prefix, _NODE, handle)
 
     def links(self, prefix: str, handle: Any) -> None:
         """NVLinks that the GPU has, and how many of them are up."""
         total = active = 0
         for link in range(64):
-            try:
-                active += bool(self.api.nvmlDeviceGetNvLinkState(handle, link))
+            up, code = self.attempt("nvmlDeviceGetNvLinkState", handle, link)
+            if code == 0:
                 total += 1
-            except self.api.NVMLError as error:
-                if error.value == _INVALID_ARGUMENT or (
-                    error.value == _NOT_SUPPORTED and not total
-                ):
-                    break
-                if error.value != _NOT_SUPPORTED:
-                    self.refused([f"{prefix}nvlink.active", f"{prefix}nvlink.total"], error)
-                    return
+                active += bool(up)
+            elif code == _INVALID_ARGUMENT or (code == _NOT_SUPPORTED and not total):
+                break  # behind the last one, or a GPU without any
+            elif code != _NOT_SUPPORTED:
+                self.refused([f"{prefix}nvlink.active", f"{prefix}nvlink.total"], code)
+                return
         if total:
             self.look.add(f"{prefix}nvlink.active", active, "NVML nvmlDeviceGetNvLinkState")
             self.look.add(f"{prefix}nvlink.total", total, "NVML nvmlDeviceGetNvLinkState")
@@ -463,94 +466,92 @@ class _Nvml:
         """How far the GPU got in joining the NVLink fabric, and with what result."""
         from ctypes import byref
 
-        names = [f"{prefix}fabric.state", f"{prefix}fabric.status"]
-        error = self.api.NVMLError(_FUNCTION_NOT_FOUND)
+        refusal = _FUNCTION_NOT_FOUND
         for function, kind in (
             ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfo_v2_t"),
             ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
         ):
-            try:
-                info = getattr(self.api, kind)()
-                getattr(self.api, function)(handle, byref(info))
-            except self.api.NVMLError as refusal:
-                error = refusal
+            if not hasattr(self.api, kind):
                 continue
-            except AttributeError:
-                continue
-            if info.state:  # 0 is a GPU without a fabric
-                state = _FABRIC.get(info.state, f"code {info.state}")
-                self.look.add(names[0], state, f"NVML {function}")
-                if state == "completed":
-                    self.look.add(names[1], self.said(info.status), f"NVML {function}")
-            return
-        self.refused(names, error)
+            info = getattr(self.api, kind)()
+            _, code = self.attempt(function, handle, byref(info))
+            if code == 0:
+                if info.state:  # 0 is a GPU without a fabric
+                    state = _FABRIC.get(info.state, f"code {info.state}")
+                    self.look.add(f"{prefix}fabric.state", state, f"NVML {function}")
+                    if state == "completed":
+                        status = self.said(info.status)
+                        self.look.add(f"{prefix}fabric.status", status, f"NVML {function}")
+                return
+            if code not in _OF_ANOTHER_DRIVER:
+                refusal = code
+        self.refused([f"{prefix}fabric.*"], refusal)
 
     def instances(self, prefix: str, handle: Any) -> None:
         """MIG instances as "3g.20gb 19968 MiB", where the GPU is in MIG mode."""
-        name = f"{prefix}mig.instances"
-        try:
-            if not self.api.nvmlDeviceGetMigMode(handle)[0]:
-                return
-            found: list[Value] = []
-            for index in range(self.api.nvmlDeviceGetMaxMigDeviceCount(handle)):
-                try:
-                    instance = self.api.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-                except self.api.NVMLError as error:
-                    if error.value in (_NOT_FOUND, _INVALID_ARGUMENT):
-                        continue
-                    raise
-                profile = str(self.api.nvmlDeviceGetName(instance)).rpartition("MIG ")[2]
-                memory = self.api.nvmlDeviceGetMemoryInfo(instance).total
-                found.append(f"{profile} {memory >> 20} MiB")
-            self.look.add(name, found, "NVML nvmlDeviceGetMigDeviceHandleByIndex")
-        except self.api.NVMLError as error:
-            self.refused([name], error)
+        mode, code = self.attempt("nvmlDeviceGetMigMode", handle)
+        if code or not mode[0]:
+            return  # told before, as mig.current
+        names = [f"{prefix}mig.instances"]
+        most, code = self.attempt("nvmlDeviceGetMaxMigDeviceCount", handle)
+        found: list[Value] = []
+        for index in range(most or 0):
+            instance, code = self.attempt("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
+            if code in (_NOT_FOUND, _INVALID_ARGUMENT):
+                code = 0  # this slot is free
+                continue
+            name, _ = self.attempt("nvmlDeviceGetName", instance)
+            memory, code = (
+                (None, code) if code else self.attempt("nvmlDeviceGetMemoryInfo", instance)
+            )
+            if code:
+                break
+            profile = str(name).rpartition("MIG ")[2]
+            found.append(f"{profile} {memory.total >> 20} MiB")
+        if code:
+            self.refused(names, code)
+        else:
+            self.look.add(names[0], found, "NVML nvmlDeviceGetMigDeviceHandleByIndex")
 
     def processes(self, prefix: str, handle: Any) -> None:
         """How many processes use the GPU, and how many of them are another user's."""
         name, foreign = f"{prefix}processes", f"{prefix}processes.foreign"
-        source = "NVML nvmlDeviceGetComputeRunningProcesses"
         pids: set[int] = set()
-        looked = False
         for kind in ("Compute", "Graphics"):
-            function = f"nvmlDeviceGet{kind}RunningProcesses"
-            try:
-                _, found = self.call(((f"{function}_v3",), (f"{function}_v2",)), handle)
-                pids.update(process.pid for process in found)
-                looked = True
-            except self.api.NVMLError as error:
-                self.refused([name, foreign], error)
-                if error.value != _NOT_SUPPORTED:
-                    return
-        if not looked:
-            return
+            calls = [f"nvmlDeviceGet{kind}RunningProcesses_v{number}" for number in (3, 2)]
+            found, code = self.attempt(calls[0], handle)
+            if code in _OF_ANOTHER_DRIVER:
+                found, code = self.attempt(calls[1], handle)
+            if code and (code != _NOT_SUPPORTED or kind == "Compute"):
+                self.refused([name, foreign], code)
+                return
+            pids.update(process.pid for process in found or ())
+        source = "NVML nvmlDeviceGetComputeRunningProcesses"
         self.look.add(name, len(pids), source)
         if not self.look.host.live:
             self.look.gap(foreign, "owners can be told on the machine itself only")
             return
-        owners = []
-        for pid in pids:
-            try:
-                owners.append(self.look.host.stat(f"/proc/{pid}").st_uid)
-            except OSError:  # ended just now, or seen from another process namespace
-                self.look.gap(foreign, f"process {pid} cannot be seen from here")
-                return
         own = os.getuid()
-        self.look.add(foreign, sum(owner != own for owner in owners), f"{source}, /proc")
+        try:
+            others = sum(self.look.host.stat(f"/proc/{pid}").st_uid != own for pid in pids)
+        except OSError:  # ended just now, or seen from another process namespace
+            self.look.gap(foreign, "not every process on the GPU can be seen from here")
+        else:
+            self.look.add(foreign, others, f"{source}, owner of /proc/PID")
 
-    def peers(self, handles: dict[int, Any]) -> None:
+    def peers(self, handles: Mapping[int, Any]) -> None:
         """Whether each GPU can read the memory of each other one."""
         read = 0  # NVML_P2P_CAPS_INDEX_READ
         for gpu, handle in handles.items():
             for other, peer in handles.items():
                 if other != gpu:
-                    question = _Ask(
-                        (f"p2p.{other}",), (("nvmlDeviceGetP2PStatus", peer, read),), _choice(_PEER)
-                    )
-                    try:
-                        self.ask(f"gpu.{gpu}.", question, handle)
-                    except _Gone:
-                        break
+                    status, code = self.attempt("nvmlDeviceGetP2PStatus", handle, peer, read)
+                    name = f"gpu.{gpu}.p2p.{other}"
+                    if code == 0:
+                        words = _PEER.get(status, f"code {status}")
+                        self.look.add(name, words, "NVML nvmlDeviceGetP2PStatus")
+                    elif code != _NOT_SUPPORTED:
+                        self.look.gap(name, f"NVML: {self.said(code)}")
 
 
 def _why_not_loaded() -> str:
