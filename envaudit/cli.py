@@ -224,7 +224,7 @@ def diff(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """What changed between two looks, and which change explains what.
+    """What changed between two looks, and what explains it.
 
     Examples: envaudit diff · envaudit diff before-update now · envaudit diff a.json b.json
     """
@@ -306,7 +306,7 @@ def facts(
     store: StoreFolder = None,
     deadline: Deadline = DEFAULT_DEADLINE_S,
 ) -> None:
-    """The catalogue of fact names, or the facts of one snapshot with their sources.
+    """List the fact names, or the facts of one snapshot.
 
     Examples: envaudit facts · envaudit facts now --name 'driver.*'
     """
@@ -347,7 +347,7 @@ def explain(
     subject: Annotated[str, typer.Argument(metavar="RULE|CAUSE", help="What to explain.")],
     matrices: Extra = None,
 ) -> None:
-    """A rule or a cause: what it means, when it fails, its sources and examples.
+    """Explain a rule or a cause, with its sources.
 
     Examples: envaudit explain cuda-driver/minimum · envaudit explain driver-too-old
     """
@@ -367,7 +367,7 @@ def matrix(
     ] = None,
     matrices: Extra = None,
 ) -> None:
-    """List the rules and catalogues, show a catalogue, validate a folder of own rows.
+    """List rules and catalogues, validate own rows.
 
     Examples: envaudit matrix · envaudit matrix show gpu-products · envaudit matrix validate DIR
     """
@@ -411,16 +411,12 @@ def _look(host: Host, python: str | None, deadline: float, *, label: str | None 
     from envaudit.target import find_target
 
     target = find_target(host, python)
-    progress = _progress() if sys.stderr.isatty() else None
+    progress = _Progress() if sys.stderr.isatty() else None
     try:
         return collect(host, target, deadline=deadline, label=label, progress=progress)
     finally:
         if progress is not None:
             progress(())
-
-
-def _progress() -> _Progress:
-    return _Progress()
 
 
 class _Progress:
@@ -503,37 +499,31 @@ def _style(output: str | None) -> Style:
 
 
 def _listing(store: Store, output_format: str) -> str:
-    entries = store.entries()
+    entries = list(store.entries())
     if output_format == "json":
         import json
 
-        return (
-            json.dumps(
-                [
-                    {
-                        "reference": f"@{number}",
-                        "id": entry.id,
-                        "label": entry.label,
-                        "taken_at": entry.taken_at,
-                        "fingerprint": entry.fingerprint,
-                        "path": str(entry.path),
-                        "damaged": entry.damaged,
-                    }
-                    for number, entry in enumerate(entries, 1)
-                ],
-                indent=1,
-                ensure_ascii=False,
-            )
-            + "\n"
-        )
+        rows = [
+            {
+                "reference": f"@{number}",
+                "id": entry.snapshot.id if entry.snapshot else None,
+                "label": entry.snapshot.label if entry.snapshot else None,
+                "taken_at": entry.taken_at,
+                "fingerprint": entry.snapshot.fingerprint if entry.snapshot else None,
+                "path": entry.path,
+                "problem": entry.problem or None,
+            }
+            for number, entry in enumerate(entries, 1)
+        ]
+        return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
     if not entries:
         return f"no snapshots in {store.folder}; `envaudit snapshot` keeps one\n"
-    lines = [
-        f"@{number:<4} {entry.taken_at:<21} {entry.id:<24} {entry.label or ''}"
-        + (f"  damaged: {entry.damaged}" if entry.damaged else "")
-        for number, entry in enumerate(entries, 1)
-    ]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    lines = []
+    for number, entry in enumerate(entries, 1):
+        seen = entry.snapshot
+        rest = f"{seen.id:<24} {seen.label or ''}" if seen else f"damaged: {entry.problem}"
+        lines.append(f"@{number:<4} {entry.taken_at:<21} {rest}".rstrip())
+    return "\n".join(lines) + "\n"
 
 
 def _write(text: str, path: str | None) -> None:
@@ -543,13 +533,15 @@ def _write(text: str, path: str | None) -> None:
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
         return
-    from envaudit.store import write_atomically
+    from envaudit.files import write_atomically
 
     write_atomically(path, text)
 
 
 # The base of everything the parser complains of; it has no public name in every typer release.
-_WRONG_USAGE = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+_WRONG_USAGE: type[Exception] = next(
+    c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -567,7 +559,8 @@ def run(argv: Sequence[str]) -> int:
     except typer.Exit as ended:
         return ended.exit_code
     except _WRONG_USAGE as wrong:
-        return _complain(wrong.format_message(), "See: envaudit --help", 64)  # type: ignore[attr-defined]
+        said = getattr(wrong, "format_message", wrong.__str__)()
+        return _complain(said, "See: envaudit --help", 64)
     except EnvauditError as wrong:
         return _complain(wrong.message, wrong.hint, wrong.exit_code)
     except BrokenPipeError:

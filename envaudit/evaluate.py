@@ -170,7 +170,7 @@ def _compare(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool |
     if "is" in condition:
         if isinstance(answer, Unknown):
             return None
-        return isinstance(answer, Fact) == (condition["is"] == "present")
+        return bool(isinstance(answer, Fact) == (condition["is"] == "present"))
     if isinstance(answer, Unknown):
         return None
     if isinstance(answer, Absent):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import stat
 import sys
 from dataclasses import dataclass
 
@@ -53,18 +54,26 @@ def find_target(host: Host, python: str | None = None) -> Target | None:
     return None
 
 
+def script(host: Host, name: str) -> str:
+    """Path of one of the scripts that the target runs; a recorded machine knows it by its name."""
+    if host.recorded is not None:
+        return name
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "in_target", name)
+
+
 def _named(host: Host, python: str) -> Target:
-    path = python
-    if "/" not in python:
-        found = host.which(python)
-        if found is None:
+    found = host.which(python) if "/" not in python else None
+    if found is not None:
+        path = found
+    elif host.live:
+        path = os.path.abspath(os.path.expanduser(python))
+        if "/" not in python and not os.path.isdir(path):
             raise UsageError(
                 f"--python {python}: no such command on PATH",
                 "Give the path of the interpreter, for example --python venv/bin/python.",
             )
-        path = found
-    elif host.live:
-        path = os.path.abspath(os.path.expanduser(python))
+    else:
+        path = posixpath.normpath(posixpath.join("/", python))
     if host.isdir(path):  # a virtual environment was named instead of its interpreter
         for inside in ("bin/python", "bin/python3"):
             if host.exists(posixpath.join(path, inside)):
@@ -73,25 +82,28 @@ def _named(host: Host, python: str) -> Target:
             f"--python {python}: a folder without bin/python",
             "Give the interpreter itself or a virtual environment.",
         )
-    if not host.exists(path):
-        raise UsageError(f"--python {python}: no such file")
+    try:
+        mode = host.stat(path).st_mode
+    except OSError as problem:
+        raise UsageError(f"--python {python}: {problem.strerror or problem}".rstrip()) from None
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"--python {python}: not a file that could be run")
     if host.live and not os.access(path, os.X_OK):
         raise UsageError(f"--python {python}: not an executable file")
     return _target(host, path, "--python")
 
 
 def _target(host: Host, executable: str, chosen_by: str) -> Target:
-    home = posixpath.dirname(executable)
-    prefix = posixpath.dirname(home)
-    if host.exists(posixpath.join(prefix, "pyvenv.cfg")) or host.exists(
-        posixpath.join(prefix, "conda-meta")
-    ):
-        return Target(executable, chosen_by, prefix, site_dirs(host, prefix))
+    if host.live:  # PATH may have relative folders
+        executable = os.path.abspath(executable)
+    prefix = posixpath.dirname(posixpath.dirname(executable))
     real = host.real(executable)
+    if any(host.exists(f"{prefix}/{mark}") for mark in ("pyvenv.cfg", "conda-meta")):
+        return Target(executable, chosen_by, prefix, site_dirs(host, prefix, real))
     if _is_script(host, real):  # a wrapper such as a version manager's shim: only asking helps
         return Target(executable, chosen_by, "", ())
-    real_prefix = posixpath.dirname(posixpath.dirname(real))
-    return Target(executable, chosen_by, real_prefix, site_dirs(host, real_prefix))
+    prefix = posixpath.dirname(posixpath.dirname(real))
+    return Target(executable, chosen_by, prefix, site_dirs(host, prefix, real))
 
 
 def _is_script(host: Host, path: str) -> bool:
@@ -101,24 +113,56 @@ def _is_script(host: Host, path: str) -> bool:
         return False
 
 
-_PYTHON_FOLDER = re.compile(r"python3(\.\d+)?t?$")
+_PYTHON_FOLDER = re.compile(r"(?:python|pypy)3(?:\.\d+)?t?\Z")
+_PYTHON_NAME = re.compile(r"(?:python|pypy)(\d+\.\d+t?)\Z")
 
 
-def site_dirs(host: Host, prefix: str) -> tuple[str, ...]:
-    """Package folders below a prefix: site-packages, and the dist-packages of Debian."""
-    found = []
-    for lib in ("lib", "lib64", "local/lib"):
-        base = posixpath.join(prefix, lib)
-        for name in host.listdir(base):
-            if _PYTHON_FOLDER.match(name):
-                for packages in ("site-packages", "dist-packages"):
-                    path = posixpath.join(base, name, packages)
-                    if host.isdir(path) and path not in found:
-                        found.append(path)
-    if prefix == "/usr":
-        extra = posixpath.join("/usr/local/lib")
-        for name in host.listdir(extra):
-            path = posixpath.join(extra, name, "dist-packages")
-            if _PYTHON_FOLDER.match(name) and host.isdir(path) and path not in found:
-                found.insert(0, path)
-    return tuple(dict.fromkeys(host.real(path) for path in found))
+def version_of_name(path: str) -> str:
+    """The version in the name of an interpreter's file or library folder: python3.11 -> 3.11."""
+    found = _PYTHON_NAME.match(posixpath.basename(path))
+    return found[1] if found else ""
+
+
+def pyvenv(host: Host, prefix: str) -> dict[str, str]:
+    """The `key = value` lines of a virtual environment's pyvenv.cfg; empty where there is none."""
+    pairs = (line.split("=", 1) for line in host.read_or(f"{prefix}/pyvenv.cfg").splitlines())
+    return {pair[0].strip().lower(): pair[1].strip() for pair in pairs if len(pair) == 2}
+
+
+def site_dirs(host: Host, prefix: str, executable: str = "") -> tuple[str, ...]:
+    """Package folders of an environment by the layouts in use, nearest first.
+
+    Where the interpreter's real path has its version in the name, folders of other versions
+    below the same prefix are left out. Follows a virtual environment that sees the packages of
+    its base, PYTHONPATH, and the user's own packages where the environment has them.
+    """
+    config = pyvenv(host, prefix)
+    found = [entry for entry in host.env.get("PYTHONPATH", "").split(":") if entry[:1] == "/"]
+    version = version_of_name(executable)
+    bases = [prefix]
+    inherits = config.get("include-system-site-packages", "").lower() == "true"
+    if inherits and config.get("home"):
+        bases.append(posixpath.dirname(config["home"]))
+    home = host.env.get("HOME")
+    if home and not host.env.get("PYTHONNOUSERSITE") and (inherits or not config):
+        bases.insert(1 if inherits else 0, f"{home}/.local")
+    for base in bases:
+        if base == "/usr":  # Debian: what pip installs goes before what apt installs
+            found += _below(host, "/usr/local/lib", version, ("dist-packages",))
+        for lib in ("lib", "lib64", "local/lib"):
+            found += _below(host, f"{base}/{lib}", version, ("site-packages", "dist-packages"))
+    return tuple(dict.fromkeys(host.real(path) for path in found if host.isdir(path)))
+
+
+def _below(host: Host, lib: str, version: str, packages: tuple[str, ...]) -> list[str]:
+    try:
+        names = host.listdir(lib)
+    except PermissionError:
+        return []
+    return [
+        f"{lib}/{name}/{last}"
+        for name in names
+        if _PYTHON_FOLDER.match(name)
+        and version_of_name(name) in ("", version or version_of_name(name))
+        for last in packages
+    ]

@@ -27,6 +27,7 @@ _VERSION_MISMATCH = 25
 _OF_ANOTHER_DRIVER = frozenset({_FUNCTION_NOT_FOUND, _VERSION_MISMATCH})
 _NO_LONGER_THERE = frozenset({15, 16})
 """GPU is lost, GPU requires reset: no further question makes sense."""
+_UNKNOWN = 999
 _HARMLESS = frozenset({0, _NOT_SUPPORTED, 4}) | _OF_ANOTHER_DRIVER
 """With no permission (4), what no healthy GPU is ashamed to answer."""
 
@@ -118,6 +119,8 @@ _REASONS = (
     "hw_thermal_slowdown",
     "hw_power_brake_slowdown",
     "display_clock_setting",
+    "board_limit",
+    "reliability",
 )
 """What each bit of the clocks event reasons stands for, from the lowest on."""
 
@@ -276,6 +279,8 @@ class _Nvml:
             return known(*arguments), 0
         except self.api.NVMLError as error:
             return None, int(error.value)
+        except UnicodeDecodeError:  # nvidia-ml-py takes every text for UTF-8
+            return None, _UNKNOWN
 
     def said(self, code: int) -> str:
         """An error as NVML prints it; nvidia-ml-py has other words for some."""
@@ -379,8 +384,8 @@ class _Nvml:
 
     def identities(self) -> dict[int, Any]:
         """Tell how many GPUs there are and which; the handles of those that answer."""
-        for name in ("gpu.*.xid", "gpu.*.throttle.*"):
-            self.look.gap(name, "NVML does not tell what was before")
+        self.look.gap("gpu.*.xid", "NVML does not tell what was before")
+        self.look.gap("gpu.*.throttle.*", "only told of a measured time")
         count, code = self.attempt("nvmlDeviceGetCount")
         if code:
             self.refused(["gpu.count"], code)
@@ -500,12 +505,12 @@ class _Nvml:
             if code in (_NOT_FOUND, _INVALID_ARGUMENT):
                 code = 0  # this slot is free
                 continue
-            name, _ = self.attempt("nvmlDeviceGetName", instance)
-            memory, code = (
-                (None, code) if code else self.attempt("nvmlDeviceGetMemoryInfo", instance)
-            )
-            if code:
+            memory = None
+            if code == 0:
+                memory, code = self.attempt("nvmlDeviceGetMemoryInfo", instance)
+            if memory is None:
                 break
+            name, _ = self.attempt("nvmlDeviceGetName", instance)
             profile = str(name).rpartition("MIG ")[2]
             found.append(f"{profile} {memory.total >> 20} MiB")
         if code:
