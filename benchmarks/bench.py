@@ -78,12 +78,10 @@ def main() -> None:
         commands = [
             bare,
             Command("envaudit --help", [*tool, "--help"], 8),
-            Command("envaudit check FILE --format json", [*tool, "check", str(new)] + JSON, 10),
+            Command("envaudit check FILE --format json", [*tool, "check", str(new), *JSON], 10),
             Command("envaudit check FILE", [*tool, "check", str(new)], 14),
-            Command(
-                "envaudit diff A B --format json", [*tool, "diff", str(old), str(new)] + JSON, 10
-            ),
-            Command("envaudit diff A B", [*tool, "diff", str(old), str(new)], 14),
+            Command("envaudit diff A B --format json", [*tool, *diff, *JSON], 10),
+            Command("envaudit diff A B", [*tool, *diff], 14),
             Command("envaudit snapshot, no torch", [*look, sys.executable], 15),
         ]
         pair = []

@@ -188,7 +188,8 @@ class Build:
         if "*" not in pattern:
             path = f"{folder}/{pattern}"
             return [path] if self.host.exists(path) else []
-        names = self.host.listdir(folder)
+        begin = pattern.split("*", 1)[0]
+        names = [name for name in self.host.listdir(folder) if name.startswith(begin)]
         return [f"{folder}/{name}" for name in names if fnmatchcase(name, pattern)]
 
     def _text(self, path: str) -> str:

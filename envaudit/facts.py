@@ -193,12 +193,15 @@ t C! python.prefix                 its prefix
 t C  python.environment            venv, conda, system, ...
 f C  python.free_threaded          built without the global interpreter lock
 t C  python.chosen_by              what made this interpreter the target
+t C  python.status                 "ok", or why the target interpreter did not answer
+l C! python.path                   entries of its sys.path that can hold packages
 v C  dist.*.version                distribution in the target
 t C  dist.*.installer              what installed it
 f C  dist.*.editable               installed in editable mode
 t C  dist.*.tag                    wheel tag
 t C  dist.*.origin                 URL or path it was installed from, without secrets
 l C  dist.all                      every distribution in the target
+l C! dist.duplicates               distributions found more than once on the path: name, version, folder
 l C  python.conflicts              requirements of GPU-stack distributions that are not met
 v C  conda.*.version               conda package
 t C  conda.*.build                 its build string

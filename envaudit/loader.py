@@ -454,14 +454,15 @@ class Process:
         """Every path that the loader would try for a name, in its order, with the rule."""
         for folder, via in self._folders(asking):
             yield from self._in_folder(folder, name, via)
-        if asking is not None and asking.elf.nodeflib:
-            return
+        defaults = asking is None or not asking.elf.nodeflib
         if name in self._cache_hwcaps:
             self.unsure[name] = f"{self._cache_hwcaps[name]} is taken on CPUs that can use it"
         for path in self._cache.get(name, ()):
-            yield path, "ldconfig"
-        for folder in self.default_dirs:
-            yield from self._in_folder(folder, name, "default")
+            if defaults or posixpath.dirname(path) not in self.default_dirs:
+                yield path, "ldconfig"
+        if defaults:
+            for folder in self.default_dirs:
+                yield from self._in_folder(folder, name, "default")
 
     def _in_folder(self, folder: str, name: str, via: str) -> Iterator[tuple[str, str]]:
         for special in self.files.hwcaps(folder):

@@ -45,7 +45,7 @@ _COMMON_NAME = b"\x06\x03\x55\x04\x03"
 _PIECE = re.compile(rb"[A-Za-z0-9_.]+=")
 _FIRST = re.compile(rb"(?:version|license|supported|firmware|alias)=.*\Z", re.DOTALL)
 _SIGNATURE_LIMIT_BYTES = 64 << 10
-_SECTION_LIMIT_BYTES = 1 << 20
+_SECTION_LIMIT_BYTES = 4 << 20
 _AROUND_BYTES = 256 << 10
 """Most that is kept to either side of the mark by which a stream's .modinfo is found."""
 

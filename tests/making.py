@@ -110,7 +110,7 @@ def clear_signature(signer: str) -> bytes:
 def rpm_header(
     name: str, version: str, release: str, *, epoch: int | None = None, arch: str = "x86_64"
 ) -> bytes:
-    """A header blob as the rpm database keeps it: no magic, a region tag first, other tags between."""
+    """A header blob as the rpm database keeps it: no magic, a region tag first."""
     entries: list[tuple[int, int, int, int]] = []
     data = b""
 
@@ -137,7 +137,10 @@ def rpm_header(
 def rpm_database(
     path: Path, headers: Mapping[str, Sequence[bytes]], files: Sequence[tuple[str, int]] = ()
 ) -> None:
-    """An rpmdb.sqlite with the tables that are asked: package names to header blobs."""
+    """An rpmdb.sqlite with the tables that are asked: package names to header blobs.
+
+    `files` are base names with the number of the package that has them, counted from 1.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY, blob BLOB NOT NULL)")

@@ -183,6 +183,24 @@ class TestWithoutTheMenu:
         files = images("6.8.0-9-generic", *TWO) | {"/etc/default/grub": "GRUB_DEFAULT=0\n"}
         assert boots(tmp_path, files) == "6.8.0-45-generic"
 
+    def test_a_menu_that_only_root_may_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        files = images(*TWO) | {"/boot/grub/grub.cfg": UBUNTU_SAVED}
+        host = machine(tmp_path, files)
+        read = host.read_bytes
+
+        def closed(path: str, limit: int = 1) -> bytes:
+            if path.startswith("/boot/grub/"):
+                raise PermissionError(13, "Permission denied", path)
+            return read(path, limit)
+
+        monkeypatch.setattr(host, "read_bytes", closed)
+        with pytest.raises(Undecided, match="readable by root only"):
+            next_kernel(host, TWO)
+        machine(tmp_path, {"/etc/default/grub": "GRUB_DEFAULT=0\n"})
+        assert next_kernel(host, TWO)[0] == "6.8.0-45-generic"
+
     @pytest.mark.parametrize(
         ("extra", "reason"),
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
 import os
@@ -69,9 +70,7 @@ def test_what_is_no_module_tells_nothing(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 20, 1000, 97])
-@pytest.mark.parametrize(
-    "text", [b"", b"\0" * 3000, os.urandom(3000) + b"i\x01", b"ends with key="]
-)
+@pytest.mark.parametrize("text", [b"", b"\0" * 3000, bytes(range(256)) + b"i\x01", b"an end="])
 def test_a_stream_tells_the_same(size: int, text: bytes) -> None:
     data = kernel_module(OPEN, pkcs7_signature("key"), text=text, parameters=300)
     assert modinfo.from_stream(pieces(data, size)) == from_bytes(data)
@@ -99,10 +98,8 @@ def test_broken_compression_is_a_value_error_at_most(
 ) -> None:
     assert callable(pack)
     packed = pack(SIGNED)[:cut] + noise
-    try:
+    with contextlib.suppress(ValueError):
         modinfo.from_stream(modinfo.decompressed(lambda a, n: packed[a : a + n], suffix))
-    except ValueError:
-        pass
 
 
 @given(st.integers(0, len(SIGNED) - 1), st.integers(0, 255), st.integers(0, len(SIGNED)))

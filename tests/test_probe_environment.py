@@ -70,6 +70,7 @@ def test_families_of_somebody_else_are_passed_over(tmp_path: Path, name: str) ->
         ("https://h/simple?token=abc&x=1", "https://h/simple?token=***&x=1"),
         ("--api-key=sk-abcdefghijkl --x", "--api-key=*** --x"),
         ("hf_abcdefghijklmnop", "***"),
+        ("https://alice:p/q?r#s@proxy/x", "https://proxy/x"),
         ("user@host", "user@host"),
         ("/opt/cuda/lib64:/usr/lib", "/opt/cuda/lib64:/usr/lib"),
         ("expandable_segments:True,max_split_size_mb:128",) * 2,
@@ -113,7 +114,7 @@ def test_no_name_or_value_breaks_it(name: str, value: str) -> None:
     clean(value)
 
 
-@given(st.text(st.characters(exclude_characters="/?#@ \t\n", codec="ascii")))
+@given(st.text(st.characters(exclude_characters=" \t\n,;\"'", codec="ascii")))
 def test_no_login_survives(login: str) -> None:
     assert clean(f"https://{login}pw@host/").endswith(("https://host/", "***"))
 

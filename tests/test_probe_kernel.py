@@ -204,7 +204,7 @@ def test_fields_that_the_vendor_did_not_fill_are_no_facts(tmp_path: Path) -> Non
             "clang 18.1.8",
         ),
         (
-            "Linux version 6.6.9 (a@x) (Android (1136, +pgo) clang version 18.0.0 (https://x/), LLD)",
+            "Linux version 6.6.9 (a@x) (Android (11, +pgo) clang version 18.0.0 (https://x/), LLD)",
             "clang 18.0.0",
         ),
         ("Linux version 4.4.0 #1 SMP", None),

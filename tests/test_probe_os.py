@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,13 +19,18 @@ from envaudit.probes.os import (
 )
 from tests.probing import Told, machine, probe
 
-DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\nID=debian\n'
+DEBIAN = """\
+PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+NAME="Debian GNU/Linux"
+VERSION_ID="12"
+ID=debian
+"""
 BANNER = b"\0\0GNU C Library (Debian GLIBC 2.36-9+deb12u10) stable release version 2.36.\nCopyright"
 GUEST = "flags\t\t: fpu vme hypervisor lahf_lm\n"
 METAL = "flags\t\t: fpu vme lahf_lm\n"
 
 
-def told_by(tmp_path: Path, files: dict[str, str | bytes], **rest: object) -> Told:
+def told_by(tmp_path: Path, files: dict[str, str | bytes], **rest: Any) -> Told:
     return probe("os", machine(tmp_path, files, **rest))
 
 

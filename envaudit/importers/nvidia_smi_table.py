@@ -72,7 +72,7 @@ def parse(text: str) -> Imported:
         draft.add("smi.status", failed, "nvidia-smi")
         draft.add("nvml.status", nvml_error(text), "nvidia-smi")
         draft.add("nvml.version", nvml_version(text), "nvidia-smi: NVML library version")
-        if failed.startswith("No devices were found"):
+        if failed.startswith("No devices"):
             draft.add("gpu.count", 0, "nvidia-smi")
         else:
             for name in ("gpu.*.*", "driver.version", "driver.cuda.version"):

@@ -70,8 +70,10 @@ _FAILURES = tuple(
         r"NVIDIA-SMI (?:has failed|couldn't|could not)\b[^\n|]*",
         r"Failed to initialize NVML:[^\n]*",
         r"Failed to properly shut ?down NVML:[^\n]*",
+        r"Mismatch in versions between nvidia-smi and NVML[^\n]*",
         r"Unable to determine the device handle for [^\n]*",
-        r"No devices were found\b[^\n]*",
+        r"(?:Unable|Failed) to determine the number of available (?:GPUs|devices)[^\n]*",
+        r"No devices (?:were )?found\b[^\n]*",
         r"GPU access blocked by the operating system[^\n]*",
         r"(?:Unknown Error|Driver/library version mismatch|Insufficient Permissions)[ \t]*$",
     )
@@ -116,7 +118,7 @@ class NoHandle:
 
 _NO_HANDLE = re.compile(
     r"^[ \t]*(Unable to determine the device handle for "
-    r"GPU[ \t]?(?:([0-9]{1,3})(?=[ \t]*:[ \t]))?[ \t]*:?[ \t]*"
+    r"(?:GPU|gpu)[ \t]?(?:([0-9]{1,3})(?=[ \t]*:[ \t]))?[ \t]*:?[ \t]*"
     r"((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])?[ \t]*:[ \t]*"
     r"([^\n]{1,200}))",
     re.MULTILINE,

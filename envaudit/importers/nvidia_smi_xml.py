@@ -339,6 +339,15 @@ def _gpu(draft: Draft, number: int, gpu: _Leaves, warned: dict[str, str]) -> Non
     ids = [gpu.get(f"pci/{part}", [""])[0] for part in ("pci_device_id", "pci_sub_system_id")]
     if all(re.fullmatch(r"[0-9A-Fa-f]{8}", text) for text in ids):
         told("pci.id", pci_id(int(ids[0], 16), int(ids[1], 16)), "pci/pci_device_id")
+    firmware = gpu.get("gsp_firmware_version", [""])[0]
+    if "driver.gsp.version" not in draft and version(firmware):
+        draft.add("driver.gsp.version", version(firmware), "nvidia-smi -q -x: gsp_firmware_version")
+    sick = _sickness(gpu)
+    warning = warned.get(pci_address(gpu.get("pci/pci_bus_id", [""])[0]) or "")
+    told("status", sick or warning or "ok", "gpu")
+    if sick:  # what such a GPU says by leaving things out means nothing
+        draft.gap(f"gpu.{number}.*", f"nvidia-smi -q -x printed {sick!r}")
+        return
     _reasons(draft, number, gpu)
     told("ecc.uncorrected", _uncorrected(gpu), "ecc_errors/volatile")
     if gpu.get("mig_mode/current_mig") == ["Enabled"]:
@@ -349,13 +358,10 @@ def _gpu(draft: Draft, number: int, gpu: _Leaves, warned: dict[str, str]) -> Non
         told("mig.instances", sizes, "mig_devices/mig_device")
     if "processes" in gpu and (not gpu["processes"][0] or "processes/process_info" in gpu):
         told("processes", len(gpu.get("processes/process_info", [])), "processes")
-    firmware = gpu.get("gsp_firmware_version", [""])[0]
-    if "driver.gsp.version" not in draft and version(firmware):
-        draft.add("driver.gsp.version", version(firmware), "nvidia-smi -q -x: gsp_firmware_version")
-    told("status", _status(gpu, warned), "gpu")
 
 
-def _status(gpu: _Leaves, warned: dict[str, str]) -> str:
+def _sickness(gpu: _Leaves) -> str:
+    """What nvidia-smi printed in place of what every healthy GPU answers; nothing if it is well."""
     for texts in gpu.values():
         for text in texts:
             if text in ("GPU is lost", "GPU requires reset"):
@@ -364,8 +370,7 @@ def _status(gpu: _Leaves, warned: dict[str, str]) -> str:
         for text in gpu.get(element, ()):
             if is_sick(text):
                 return text
-    address = pci_address(gpu.get("pci/pci_bus_id", [""])[0])
-    return warned.get(address or "", "ok")
+    return ""
 
 
 _REASON = re.compile(r"clocks_(event|throttle)_reasons/clocks_\1_reason_([a-z_]{1,60})\Z")

@@ -10,12 +10,21 @@ from envaudit.host import Host
 from envaudit.probes import Look, part
 
 
+RUNNING = (
+    "container.runtime",
+    "container.image",
+    "container.visible_devices",
+    "container.driver_capabilities",
+)
+"""What only a running container can tell."""
+
+
 def look(look: Look) -> None:
     """Tell what container runtime put us here, what it gave us, and what the cgroup allows."""
     part(look, "container.cdi", _cdi)
     if look.host.files_only:
         part(look, "container.toolkit.version", _toolkit)
-        for name in ("container.*", "cgroup.*"):
+        for name in (*RUNNING, "cgroup.*"):
             look.gap(name, "an image does not run")
         return
     part(look, ("container.runtime", "container.image", "container.toolkit.version"), _container)
@@ -29,6 +38,8 @@ def look(look: Look) -> None:
 def _container(look: Look) -> None:
     runtime, source = find_runtime(look.host)
     if runtime is None:
+        if not (look.host.exists("/proc/self/cgroup") or look.host.exists("/proc/self/mountinfo")):
+            raise FileNotFoundError(2, "", "/proc/self/cgroup")
         _toolkit(look)
         return
     look.add("container.runtime", runtime, source)

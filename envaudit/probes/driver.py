@@ -358,10 +358,12 @@ def _install_method(look: Look, own: list[Library], mounts: dict[str, str]) -> N
             return
     from envaudit.probes.packages import owner
 
-    found = owner(host, library.path)
-    if found is not None:
-        look.add(name, found[0], f"{found[1]}: {posixpath.basename(library.path)}")
-    elif uninstaller or host.exists(_INSTALLER_LOG):
+    for path in dict.fromkeys(library.path for library in own):
+        found = owner(host, path)
+        if found is not None:
+            look.add(name, found[0], f"{found[1]}: {posixpath.basename(path)}")
+            return
+    if uninstaller or host.exists(_INSTALLER_LOG):
         look.add(name, "runfile", _runfile_source(host))
     else:
         look.gap(name, f"{library.path} belongs to no package, and there is no trace of a runfile")

@@ -116,7 +116,8 @@ def allowed(name: str) -> bool:
     return (name in _NAMES or name.startswith(_FAMILIES)) and name.isascii() and name.isidentifier()
 
 
-_LOGIN = re.compile(r"([A-Za-z][\w+.-]{0,30}://)[^\s/?#]*@")
+# Up to the last @: a password may hold what it should not, and a shorter address hurts nobody.
+_LOGIN = re.compile(r"([A-Za-z][\w+.-]{0,30}://)[^ \t\n,;\"']*@")
 _NAMED_SECRET = re.compile(
     r"((?:token|secret|passw(?:or)?d|passphrase|credentials?|api[-_]?key|access[-_]?key|signature)"
     r"[\"']?\s*[=:]\s*[\"']?)[^\s&;,\"']+",

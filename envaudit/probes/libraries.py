@@ -7,6 +7,7 @@ asked for and found nowhere has `lib.*.for` alone.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -131,7 +132,8 @@ def _tell(look: Look, processes: Processes, versions: Versions) -> dict[str, str
 
 def _tell_one(look: Look, name: str, copy: _Copy) -> None:
     one = copy.one
-    asker = one.needed_by[0] if one.needed_by else one.loader
+    own = [asker for asker in one.needed_by if not family_of(asker.name)]
+    asker = (own or one.needed_by or [one.loader])[0]
     if asker is not None and not one.needed_by and not family_of(asker.name):
         asker = None  # the interpreter, on behalf of the framework
     who = asker.path if asker is not None else copy.framework
@@ -239,13 +241,12 @@ def _installs(
             if host.exists(real):
                 found[family.stem].setdefault(real, via)
 
+    stems = tuple(_INSTALLS)
     for folder, via in _places(look, bare, folders):
-        try:
+        with contextlib.suppress(OSError):
             for name in host.listdir(folder):
-                if name.startswith(tuple(_INSTALLS)):
+                if name.startswith(stems):
                     note(f"{folder}/{name}", via)
-        except OSError:
-            continue
     for real in taken:
         note(real, "loader")
     for stem, fact in _INSTALLS.items():

@@ -59,8 +59,14 @@ def _one(value: Any) -> Sequence[Value | None]:
     return (value,)
 
 
+def _words(value: Any) -> str:
+    """A text; nvidia-ml-py leaves some as bytes."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return text.strip()
+
+
 def _text(value: Any) -> Sequence[Value | None]:
-    return (str(value).strip(),)
+    return (_words(value),)
 
 
 def _watts(milliwatts: int) -> int | float:
@@ -72,10 +78,7 @@ def _switches(states: Any) -> Sequence[Value | None]:
 
 
 def _pci(info: Any) -> Sequence[Value | None]:
-    address = info.busId
-    if isinstance(address, bytes):
-        address = address.decode("ascii", "replace")
-    return pci_address(address), pci_id(info.pciDeviceId, info.pciSubSystemId)
+    return pci_address(_words(info.busId)), pci_id(info.pciDeviceId, info.pciSubSystemId)
 
 
 def _choice(words: dict[int, str]) -> Callable[[Any], Sequence[Value | None]]:
@@ -287,7 +290,7 @@ class _Nvml:
         text, failed = self.attempt("nvmlErrorString", code)
         if failed:  # without the library
             return str(self.api.NVMLError(code))
-        return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
+        return _words(text)
 
     def refused(self, names: Sequence[str], code: int) -> None:
         """Tell what a refusal leaves unknown; "not supported" is an answer and leaves nothing."""
@@ -511,7 +514,7 @@ class _Nvml:
             if memory is None:
                 break
             name, _ = self.attempt("nvmlDeviceGetName", instance)
-            profile = str(name).rpartition("MIG ")[2]
+            profile = _words(name).rpartition("MIG ")[2]
             found.append(f"{profile} {memory.total >> 20} MiB")
         if code:
             self.refused(names, code)

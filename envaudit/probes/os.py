@@ -39,6 +39,8 @@ def _distribution(look: Look) -> None:
             look.add("os.build", build, path)
         return
     path = "/etc/redhat-release"  # before os-release: release 6 and older
+    if not look.host.exists(path):
+        raise FileNotFoundError(2, "", "/etc/os-release")
     ident, version, name = parse_redhat_release(look.host.read(path))
     look.add("os.id", ident, path)
     look.add("os.version", version, path)
