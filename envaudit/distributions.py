@@ -404,8 +404,9 @@ def _applies(marker: str, environment: Mapping[str, str], extras: frozenset[str]
 def _meets(version: str, specifiers: str) -> bool:
     """The whole of version specifiers; what is not understood counts as met."""
     from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
 
     try:
-        return SpecifierSet(specifiers).contains(version, prereleases=True)
+        return SpecifierSet(specifiers).contains(Version(version), prereleases=True)
     except ValueError:
         return True

@@ -409,8 +409,8 @@ def _make_folder(folder: str) -> None:
     if os.path.isdir(folder):
         return
     above = os.path.dirname(os.path.abspath(folder))
-    os.makedirs(above, exist_ok=True)
     try:
+        os.makedirs(above, exist_ok=True)
         os.mkdir(folder, 0o700)
     except FileExistsError:
         if not os.path.isdir(folder):  # else another writer made it just now

@@ -62,22 +62,21 @@ def script(host: Host, name: str) -> str:
 
 
 def _named(host: Host, python: str) -> Target:
-    found = host.which(python) if "/" not in python else None
-    if found is not None:
-        path = found
-    elif host.live:
+    path = posixpath.normpath(posixpath.join("/", python))
+    if host.live:
         path = os.path.abspath(os.path.expanduser(python))
-        if "/" not in python and not os.path.isdir(path):
+    for inside in ("bin/python", "bin/python3"):  # an environment instead of its interpreter
+        if host.exists(posixpath.join(path, inside)):
+            return _target(host, posixpath.join(path, inside), "--python")
+    if "/" not in python:
+        found = host.which(python)
+        if found is None:
             raise UsageError(
                 f"--python {python}: no such command on PATH",
                 "Give the path of the interpreter, for example --python venv/bin/python.",
             )
-    else:
-        path = posixpath.normpath(posixpath.join("/", python))
-    if host.isdir(path):  # a virtual environment was named instead of its interpreter
-        for inside in ("bin/python", "bin/python3"):
-            if host.exists(posixpath.join(path, inside)):
-                return _target(host, posixpath.join(path, inside), "--python")
+        path = found
+    if host.isdir(path):
         raise UsageError(
             f"--python {python}: a folder without bin/python",
             "Give the interpreter itself or a virtual environment.",

@@ -143,6 +143,7 @@ def rpm_database(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")  # as rpm has it; no -wal is left when closed
     connection.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY, blob BLOB NOT NULL)")
     for table in ("Name", "Basenames"):
         connection.execute(f"CREATE TABLE {table} (key TEXT NOT NULL, hnum INTEGER, idx INTEGER)")

@@ -476,10 +476,8 @@ def test_by_rpm(tmp_path: Path, extra: dict[str, str], manager: str) -> None:
 
 
 def test_by_pacman(tmp_path: Path) -> None:
-    files = {
-        "/var/lib/pacman/local/nvidia-utils-535.129.03-1/files": "%FILES%\nusr/lib/libcuda.so.535.129.03\n"
-    }
-    told = installed(tmp_path, files, "/usr/lib")
+    record = "/var/lib/pacman/local/nvidia-utils-535.129.03-1/files"
+    told = installed(tmp_path, {record: "%FILES%\nusr/lib/libcuda.so.535.129.03\n"}, "/usr/lib")
     assert told.facts["driver.install_method"] == "pacman"
 
 

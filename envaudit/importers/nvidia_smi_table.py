@@ -38,10 +38,13 @@ from envaudit.model import Value
 
 _LIMIT = 4 << 20
 """Characters of a text that are looked at: a table of 64 GPUs has 20 thousand."""
+_MAX_LINES = 10_000
+"""Most lines of a table: GPUs, MIG devices and processes."""
 
 _HEADING = re.compile(
     r"NVIDIA-SMI[ \t]+([^ \t\n|]{1,40})[ \t]+(?:Driver|KMD) Version:[ \t]*([^ \t\n|]{1,40})"
     r"(?:[ \t]+CUDA (?:UMD )?Version:[ \t]*([^ \t\n|]{1,40}))?"
+    r"(?=[^\n]{0,200}[|\n])"  # a line that was cut may have lost digits
 )
 _LISTED = re.compile(
     r"^[ \t]*GPU ([0-9]{1,3}): ([^\n]{1,120}?) \(UUID: ([A-Za-z0-9-]{8,60})\)[ \t]*$"
@@ -65,7 +68,7 @@ def parse(text: str) -> Imported:
     if heading is not None:
         draft.add("smi.status", "ok", "nvidia-smi")
         _heading(draft, *heading.groups())
-        _Table(draft, text).read(text[heading.end() :].split("\n")[1:])
+        _Table(draft, text).read(text[heading.end() :].split("\n")[1:_MAX_LINES])
         if _HEADING.search(text, heading.end()):
             draft.note("the text has more than one nvidia-smi table; the first was read")
     elif failed is not None:
@@ -75,7 +78,7 @@ def parse(text: str) -> Imported:
         if failed.startswith("No devices"):
             draft.add("gpu.count", 0, "nvidia-smi")
         else:
-            for name in ("gpu.*.*", "driver.version", "driver.cuda.version"):
+            for name in ("gpu.count", "gpu.*.*", "driver.version", "driver.cuda.version"):
                 draft.gap(name, failed)
     _list(draft, text)
     return draft.done()
@@ -151,6 +154,8 @@ class _Table:
         """The GPU whose rows are being read; a border line closes it."""
         self.row = 0
         self.cut = False
+        self.followed = False
+        """Whether the next table begins; pasted texts often end after some of the GPUs."""
         self.processes: dict[int, int] | None = None
         self.migs: dict[int, list[Value]] = {}
 
@@ -183,11 +188,11 @@ class _Table:
     def cells(self, cells: list[str]) -> None:
         title = cells[0].strip()
         if len(cells) == 1 and title.startswith(("Processes:", "Compute processes:")):
-            self.part, self.processes = "process heading", None
+            self.part, self.processes, self.followed = "process heading", None, True
         elif len(cells) == 1 and title.startswith("MIG devices:"):
-            self.part = "mig heading"
+            self.part, self.followed = "mig heading", True
         elif self.part == "columns":
-            self.columns += " ".join(cells)
+            self.columns = f"{self.columns[-400:]} {' '.join(cells)}"
         elif self.part == "gpus":
             if len(cells) == 3:
                 self.gpu(cells)
@@ -282,6 +287,7 @@ class _Table:
         shown = list(self.seen)
         for lost in self.lost:
             if lost.index is None or lost.index in self.seen:
+                draft.gap("gpu.count", lost.line)
                 draft.gap("gpu.*.*", lost.line)
                 continue
             self.seen.append(lost.index)
@@ -299,6 +305,8 @@ class _Table:
             draft.gap("gpu.count", "the nvidia-smi table is cut")
             if self.open is not None:
                 draft.gap(f"gpu.{self.open}.*", "the nvidia-smi table is cut in this GPU")
+        elif not self.followed:
+            draft.gap("gpu.count", "the nvidia-smi table may go on behind the text")
         elif sorted(self.seen) != list(range(len(self.seen))):
             draft.gap("gpu.count", "the nvidia-smi table leaves GPUs out")
         elif all(lost.index is not None for lost in self.lost):
@@ -327,7 +335,10 @@ def _list(draft: Draft, text: str) -> None:
         draft.add(f"gpu.{gpu}.uuid", match[3], "nvidia-smi -L")
     for gpu, names in migs.items():
         draft.add(f"gpu.{gpu}.mig.instances", list(names), "nvidia-smi -L")
-    if found and found == list(range(len(found))):
+    if not found:
+        return
+    if found == list(range(len(found))):
         draft.add("gpu.count", len(found), "nvidia-smi -L")
-    if found:
-        draft.gap("gpu.*.*", "nvidia-smi -L does not tell it")
+    else:
+        draft.gap("gpu.count", "the list of nvidia-smi -L leaves GPUs out")
+    draft.gap("gpu.*.*", "nvidia-smi -L does not tell it")

@@ -61,11 +61,14 @@ def parse(text: str) -> Imported:
     draft = Draft()
     text = text[:_LIMIT]
     start = text.find(_START)
+    trouble = ""
     if start < 0:
-        draft.gap("gpu.*.*", "no document of nvidia-smi -q -x in the text")
-        return draft.done()
-    if "<!ENTITY" in text:
-        draft.gap("gpu.*.*", "the XML declares entities, which nvidia-smi never does")
+        trouble = "no document of nvidia-smi -q -x in the text"
+    elif "<!ENTITY" in text:
+        trouble = "the XML declares entities, which nvidia-smi never does"
+    if trouble:
+        draft.gap("gpu.count", trouble)
+        draft.gap("gpu.*.*", trouble)
         return draft.done()
     end = text.find(_END, start)
     said = text[:start] + (text[end + len(_END) :] if end >= 0 else "")
@@ -215,7 +218,9 @@ def _gpus(draft: Draft, document: _Document, said: str, *, whole: bool) -> None:
             draft.gap("gpu.*.*", reason)
             draft.gap("gpu.count", reason)
     elif count != answered:
-        draft.gap("gpu.*.*", f"nvidia-smi -q -x tells of {answered} of {text or '?'} GPUs")
+        reason = f"nvidia-smi -q -x tells of {answered} of {text or '?'} GPUs"
+        draft.gap("gpu.count", reason)
+        draft.gap("gpu.*.*", reason)
     for name in _NOT_TOLD:
         draft.gap(name, "nvidia-smi -q does not tell it")
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from envaudit.host import Host
 from envaudit.probes import Look, part
 
-
 RUNNING = (
     "container.runtime",
     "container.image",

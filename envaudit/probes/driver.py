@@ -207,7 +207,7 @@ def _parameter(text: str) -> int | str:
 def _kernels(look: Look) -> None:
     found: dict[str, None] = {}
     looked = False
-    for top in _MODULE_TOPS:
+    for top in {look.host.real(top): top for top in reversed(_MODULE_TOPS)}.values():
         for release in look.host.listdir(top):
             if look.host.isdir(f"{top}/{release}"):
                 looked = True

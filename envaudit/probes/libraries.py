@@ -119,7 +119,9 @@ def _tell(look: Look, processes: Processes, versions: Versions) -> dict[str, str
     for name, copies in found.items():
         if name in unsure:
             continue
-        by_path = {copy.real: copy for copy in reversed(copies)}
+        by_path: dict[str, _Copy] = {}
+        for copy in copies:
+            by_path.setdefault(copy.real, copy)
         if len(by_path) == 1:
             _tell_one(look, name, copies[0])
         else:
@@ -176,19 +178,24 @@ def _tell_versions(look: Look, found: dict[str, list[_Copy]], unsure: dict[str, 
         names = [name for name in (*found, *unsure) if is_main(name, family)]
         doubt = next((unsure[name] for name in names if name in unsure), "")
         copies = [copy for name in names for copy in found.get(name, ())]
-        # A copy that was loaded in advance and that nothing needs decides nothing.
-        copies = [copy for copy in copies if copy.one.needed_by] or copies
-        by_version = {copy.version: copy for copy in copies}
+        by_version = {copy.version: copy for copy in reversed(_wanted(copies))}
         if doubt:
             look.gap(family.fact, doubt)
         elif "" in by_version:
             look.gap(family.fact, f"no file tells the version of {by_version[''].real}")
         elif len(by_version) > 1:
-            takes = (f"{copy.framework} takes {version}" for version, copy in by_version.items())
-            look.gap(family.fact, ", ".join(takes))
+            takes = [f"{copy.framework} takes {version}" for version, copy in by_version.items()]
+            look.gap(family.fact, ", ".join(reversed(takes)))
         else:
             for version, copy in by_version.items():
                 look.add(family.fact, version, f"{copy.source} ({copy.framework})")
+
+
+def _wanted(copies: Sequence[_Copy]) -> list[_Copy]:
+    """Without copies that a framework loads in advance and never needs, where it has others."""
+    wanted = [copy for copy in copies if copy.one.needed_by or copy.one.via != "path"]
+    served = {copy.framework for copy in wanted}
+    return [copy for copy in copies if copy in wanted or copy.framework not in served]
 
 
 # -- the C++ library ---------------------------------------------------------------------------

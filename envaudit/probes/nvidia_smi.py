@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from envaudit.host import CannotRun
-from envaudit.importers import Imported, nvidia_smi_table, nvidia_smi_xml
 from envaudit.isolate import Done
 from envaudit.probes import Denied, Look, NotHere, Skipped
+from envaudit.restrain import restrain
+
+if TYPE_CHECKING:
+    from envaudit.importers import Imported
 
 WSL_PATH = "/usr/lib/wsl/lib/nvidia-smi"
 """Where WSL mounts it; login shells alone have this folder on PATH."""
@@ -27,6 +31,7 @@ def look(look: Look) -> None:
     program = look.host.which("nvidia-smi") or look.host.which(WSL_PATH)
     if program is None:
         raise NotHere("no nvidia-smi")
+    restrain(look.host)
     time_given = max(look.seconds - RESERVE_S, look.seconds / 2)
     until = time.monotonic() + time_given
 
@@ -43,9 +48,9 @@ def look(look: Look) -> None:
 
     look.add("smi.status", _verdict(answers), program)
     told = {"smi.status"}
-    for done, answer in answers:
+    for _, answer in answers:
         if answer is not None:
-            _tell(look, answer, told, died=done.status != "ok" or done.code != 0)
+            _tell(look, answer, told)
     last, answer = answers[-1]
     if last.status == "timed_out":
         _gaps(look, f"nvidia-smi did not answer within {time_given:.3g} s")
@@ -71,6 +76,9 @@ def _run(look: Look, argv: list[str], seconds: float) -> Done | None:
 
 def _read(done: Done) -> Imported | None:
     """What a run said, as far as that is understood."""
+    # Their patterns take longer to prepare than all else here; most machines have no use for them.
+    from envaudit.importers import nvidia_smi_table, nvidia_smi_xml
+
     said = f"{done.stderr}\n{done.stdout}"
     if nvidia_smi_xml.recognises(said):
         return nvidia_smi_xml.parse(said)
@@ -97,13 +105,10 @@ def _verdict(answers: list[tuple[Done, Imported | None]]) -> str:
     return f"ended with exit status {code}" if code else ""
 
 
-def _tell(look: Look, answer: Imported, told: set[str], *, died: bool) -> None:
+def _tell(look: Look, answer: Imported, told: set[str]) -> None:
     """Tell what an answer knows beyond what was told before."""
     for fact in answer.facts:
         if fact.name in told or fact.name.startswith("nvml."):
-            continue
-        if died and fact.name == "gpu.count" and "table" in fact.source:
-            look.gap("gpu.count", "nvidia-smi did not end well, so its table may be cut")
             continue
         told.add(fact.name)
         look.add(fact.name, fact.value, fact.source)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from envaudit.importers import pci_address, pci_id
 from envaudit.model import Value
 from envaudit.probes import Look, NotHere, Skipped
+from envaudit.restrain import restrain
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -21,7 +22,6 @@ LIBRARY = "libnvidia-ml.so.1"
 _INVALID_ARGUMENT = 2
 _NOT_SUPPORTED = 3
 _NOT_FOUND = 6
-_LIBRARY_NOT_FOUND = 12
 _FUNCTION_NOT_FOUND = 13
 _VERSION_MISMATCH = 25
 _OF_ANOTHER_DRIVER = frozenset({_FUNCTION_NOT_FOUND, _VERSION_MISMATCH})
@@ -29,13 +29,19 @@ _NO_LONGER_THERE = frozenset({15, 16})
 """GPU is lost, GPU requires reset: no further question makes sense."""
 _UNKNOWN = 999
 _HARMLESS = frozenset({0, _NOT_SUPPORTED, 4}) | _OF_ANOTHER_DRIVER
-"""With no permission (4), what no healthy GPU is ashamed to answer."""
+"""Answers, no permission (4) among them, that do not mean that the GPU is unwell."""
 
 
 def look(look: Look) -> None:
     """Ask NVML: first the driver, then who the GPUs are, then how each of them does."""
     if not look.host.live and not (look.host.recorded or {}).get("nvml"):
         raise Skipped("only files of this machine are at hand")
+    restrain(look.host)
+    broken = _why_not_loaded()
+    if broken:
+        look.add("nvml.status", broken, "loading " + LIBRARY)
+        _nothing(look, broken)
+        return
     import pynvml
 
     nvml = _Nvml(look, pynvml)
@@ -341,19 +347,10 @@ class _Nvml:
         if code == 0:
             self.look.add("nvml.status", "ok", "NVML nvmlInit")
             return True
-        text = _why_not_loaded() if code == _LIBRARY_NOT_FOUND else ""
-        text = text or self.said(code)
-        self.look.add("nvml.status", text, "NVML nvmlInit")
+        self.look.add("nvml.status", self.said(code), "NVML nvmlInit")
         # This alone answers without the driver, and is one half of a version mismatch.
         self.ask("", _LIBRARY_VERSION)
-        for name in (
-            "driver.version",
-            "driver.cuda.version",
-            "driver.gsp.version",
-            "gpu.count",
-            "gpu.*.*",
-        ):
-            self.look.gap(name, f"NVML: {text}")
+        _nothing(self.look, f"NVML: {self.said(code)}")
         return False
 
     def driver(self) -> None:
@@ -391,8 +388,8 @@ class _Nvml:
         self.look.gap("gpu.*.throttle.*", "only told of a measured time")
         count, code = self.attempt("nvmlDeviceGetCount")
         if code:
-            self.refused(["gpu.count"], code)
-            self.look.gap("gpu.*.*", f"NVML: {self.said(code)}")
+            for name in ("gpu.count", "gpu.*.*"):
+                self.look.gap(name, f"NVML: {self.said(code)}")
             return {}
         self.look.add("gpu.count", count, "NVML nvmlDeviceGetCount")
         handles: dict[int, Any] = {}
@@ -562,8 +559,18 @@ class _Nvml:
                         self.look.gap(name, f"NVML: {self.said(code)}")
 
 
+def _nothing(look: Look, reason: str) -> None:
+    """Tell that all there is to ask stays unknown."""
+    versions = ("driver.version", "driver.cuda.version", "driver.gsp.version")
+    for name in (*versions, "gpu.count", "gpu.*.*"):
+        look.gap(name, reason)
+
+
 def _why_not_loaded() -> str:
-    """What keeps the library from being loaded, where it is there at all. Raises NotHere."""
+    """What keeps the library from being loaded, where it is there at all; nothing if it is well.
+
+    Raises NotHere without a library. nvidia-ml-py tells both as "not found", and takes longer.
+    """
     from ctypes import CDLL
 
     try:

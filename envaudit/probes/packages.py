@@ -367,9 +367,9 @@ def _rpm_command(host: Host, database: str) -> Found:
 
 
 def _native(packages: list[Package]) -> str:
-    """The architecture that most packages have; others are there beside it (32-bit libraries)."""
+    """The architecture of the machine: where there are two, the 32-bit one is the guest."""
     arches = [package.arch for package in packages if package.arch != "noarch"]
-    return max(sorted(set(arches)), key=arches.count, default="")
+    return max(sorted(set(arches)), key=lambda arch: ("64" in arch, arches.count(arch)), default="")
 
 
 def _locked(host: Host) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -269,11 +270,12 @@ def _tell_distributions(look: Look, installed: Installed) -> None:
         look.add(f"dist.{name}.origin", install.origin, f"{dist.record}/direct_url.json")
         if install.editable:
             look.add(f"dist.{name}.editable", True, install.editable)
+    copies = Counter(dist.name for dist in installed.found)
     doubles = [
         f"{dist.name} {dist.version} {dist.folder}"
         for dist in sorted(installed.found, key=lambda dist: dist.name)
-        if sum(other.name == dist.name for other in installed.found) > 1
-        and dist.name not in installed.editable
+        # The source folder of an editable install has a record of its own.
+        if copies[dist.name] > 1 and dist.name not in installed.editable
     ]
     if doubles:
         look.add("dist.duplicates", [*doubles], "records in the folders of sys.path")
