@@ -22,6 +22,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# What is installed runs from compiled files; a checkout that may not write them would measure the
+# compiler. The target is given by --python alone.
+UNWANTED = ("PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "CONDA_PREFIX")
+
 HERE = Path(__file__).resolve().parent.parent
 
 
@@ -58,7 +62,7 @@ def main() -> None:
     parser.add_argument("--torch", metavar="PYTHON", help="an interpreter that has torch")
     args = parser.parse_args()
     rounds = 3 if args.quick else args.rounds
-    env = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+    env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
     with tempfile.TemporaryDirectory() as folder:
         tool = [sys.executable, "-m", "envaudit"]
         old, new = Path(folder, "old.json"), Path(folder, "new.json")

@@ -6,6 +6,7 @@ there the header beside it or the distribution that brought it tells, in a toolk
 
 from __future__ import annotations
 
+import contextlib
 import json
 import posixpath
 import re
@@ -210,7 +211,11 @@ class Versions:
 
     def __init__(self, host: Host, package_dirs: Sequence[str] = ()) -> None:
         self.host = host
-        self.package_dirs = tuple(dict.fromkeys(host.real(path) for path in package_dirs))
+        found: dict[str, None] = {}
+        for path in package_dirs:
+            with contextlib.suppress(OSError):  # a link that leads round in a circle
+                found[host.real(path)] = None
+        self.package_dirs = tuple(found)
         self._known: dict[str, tuple[str, str]] = {}
         self._dists: dict[str, list[str]] = {}
         self._texts: dict[str, str] = {}

@@ -139,8 +139,9 @@ def site_dirs(host: Host, prefix: str, executable: str = "") -> tuple[str, ...]:
     found = [entry for entry in host.env.get("PYTHONPATH", "").split(":") if entry[:1] == "/"]
     version = version_of_name(executable)
     bases = [prefix]
-    inherits = config.get("include-system-site-packages", "").lower() == "true"
-    if inherits and config.get("home"):
+    # As the interpreter reads it: without that line the base's packages are seen.
+    inherits = bool(config) and config.get("include-system-site-packages", "true").lower() == "true"
+    if inherits and config.get("home"):  # the folder of the base's interpreter
         bases.append(posixpath.dirname(config["home"]))
     home = host.env.get("HOME")
     if home and not host.env.get("PYTHONNOUSERSITE") and (inherits or not config):

@@ -318,8 +318,7 @@ class TestUnmet:
             "cuda-toolkit": (
                 "13.0.3.0",
                 [
-                    "nvidia-cublas==13.1.1.3.*; (os_name == 'posix' or os_name == 'nt')"
-                    + " and extra == 'cublas'",
+                    "nvidia-cublas==13.1.1.3.*; (os_name=='nt' or os_name!='') and extra=='cublas'",
                     "nvidia-cuda-nvrtc==13.0.88.*; extra == 'nv-rtc'",
                     "nvidia-cufft==12.0.0.61.*; extra == 'cufft'",
                 ],

@@ -443,7 +443,7 @@ def test_two_frameworks_that_take_the_same_copy_agree(tmp_path: Path) -> None:
 
 def test_jax_loads_the_wheels_by_path(tmp_path: Path) -> None:
     plugin = f"{SITE}/jax_plugins/xla_cuda12"
-    files = {
+    files: Files = {
         f"{plugin}/__init__.py": (
             'def _load_nvidia_libraries():\n  _load("cuda_runtime", ["libcudart.so.12"])\n'
             '  _load("cublas", ["libcublas.so.12", "libcublasLt.so.12"])\n'
@@ -553,8 +553,14 @@ def test_odd_files_do_not_upset_it(tmp_path: Path) -> None:
     host = machine(
         tmp_path,
         {**python(), **files, f"{SITE}/torch/__init__.py/x": "", f"{SITE}/tensorrt_libs": ""},
-        {f"{CU13}/libcudnn.so.9": "libcudnn.so.9", f"{SITE}/jaxlib": "/nowhere"},
+        {
+            f"{CU13}/libcudnn.so.9": "libcudnn.so.9",
+            f"{SITE}/jaxlib": "/nowhere",
+            "/usr/local/cuda": "cuda",
+            "/round": "round",
+        },
         arch="x86_64",
+        env={"LD_LIBRARY_PATH": "/round:/usr/bin/python3.11:/round/x"},
     )
     os.mkfifo(tmp_path / "root" / CUDNN[1:] / "libcudnn.so.9")
     told = probe("libraries", host, target=Target(PYTHON, "--python", "/venv", (SITE, "/gone")))

@@ -135,7 +135,7 @@ class TestNamed:
 
 class TestSiteDirs:
     def test_an_environment_that_sees_its_base_and_the_users_own(self, tmp_path: Path) -> None:
-        inherits = {"/opt/venv/pyvenv.cfg": "home = /usr/bin\ninclude-system-site-packages=TRUE\n"}
+        inherits = {"/opt/venv/pyvenv.cfg": "home = /usr/bin\n"}  # the default, as site.py has it
         mine = {"/home/me/.local/lib/python3.11/site-packages/x.py": ""}
         host = machine(
             tmp_path, SYSTEM | VENV | inherits | mine, LINKS | VENV_LINKS, env={"HOME": "/home/me"}

@@ -135,8 +135,8 @@ def _tell(look: Look, processes: Processes, versions: Versions) -> dict[str, str
 def _tell_one(look: Look, name: str, copy: _Copy) -> None:
     one = copy.one
     own = [asker for asker in one.needed_by if not family_of(asker.name)]
-    asker = (own or one.needed_by or [one.loader])[0]
-    if asker is not None and not one.needed_by and not family_of(asker.name):
+    asker = next(iter(own or one.needed_by), one.loader)
+    if not one.needed_by and asker is not None and not family_of(asker.name):
         asker = None  # the interpreter, on behalf of the framework
     who = asker.path if asker is not None else copy.framework
     rule = {
@@ -253,7 +253,8 @@ def _installs(
         with contextlib.suppress(OSError):
             for name in host.listdir(folder):
                 if name.startswith(stems):
-                    note(f"{folder}/{name}", via)
+                    with contextlib.suppress(OSError):
+                        note(f"{folder}/{name}", via)
     for real in taken:
         note(real, "loader")
     for stem, fact in _INSTALLS.items():
@@ -271,13 +272,18 @@ def _installs(
 def _places(look: Look, bare: Process, folders: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Folders where CUDA libraries lie, each once, with what makes it known."""
     host = look.host
+
+    def names(folder: str) -> list[str]:
+        with contextlib.suppress(OSError):
+            return host.listdir(folder)
+        return []
+
     places: list[tuple[str, str]] = []
     for folder in folders:
-        wheels = host.listdir(f"{folder}/nvidia")
-        places += [(f"{folder}/nvidia/{wheel}/lib", "wheel") for wheel in wheels]
+        places += [(f"{folder}/nvidia/{one}/lib", "wheel") for one in names(f"{folder}/nvidia")]
         places.append((f"{folder}/torch/lib", "torch"))
     prefix = look.target.prefix if look.target else ""
-    if prefix and host.exists(f"{prefix}/conda-meta"):
+    if prefix and "conda-meta" in names(prefix):
         places.append((f"{prefix}/lib", "conda"))
     places += [(folder, "LD_LIBRARY_PATH") for folder in bare.library_path]
     places += [
@@ -286,14 +292,15 @@ def _places(look: Look, bare: Process, folders: Sequence[str]) -> Iterator[tuple
         if family_of(entry.soname)
     ]
     homes = [host.env.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")]
-    homes += [f"/usr/local/{name}" for name in host.listdir("/usr/local") if name[:4] == "cuda"]
+    homes += [f"/usr/local/{name}" for name in names("/usr/local") if name[:4] == "cuda"]
     for home in filter(None, [*homes, "/opt/cuda"]):
         places += [(f"{home}/lib64", "toolkit"), (f"{home}/lib", "toolkit")]
-        places += [(f"{home}/targets/{t}/lib", "toolkit") for t in host.listdir(f"{home}/targets")]
+        places += [(f"{home}/targets/{t}/lib", "toolkit") for t in names(f"{home}/targets")]
     places += [(folder, "default") for folder in bare.default_dirs]
     seen: set[str] = set()
     for folder, via in places:
-        real = host.real(folder)
-        if real not in seen:
-            seen.add(real)
-            yield folder, via
+        with contextlib.suppress(OSError):
+            real = host.real(folder)
+            if real not in seen:
+                seen.add(real)
+                yield folder, via

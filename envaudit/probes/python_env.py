@@ -55,8 +55,10 @@ def look(look: Look) -> None:
     installed = scan(look.host, folders)
     for folder, reason in installed.unreadable.items():
         look.gap("dist.*", f"{folder}: {reason}")
+        look.gap("python.conflicts", f"{folder}: {reason}")
     _tell_distributions(look, installed)
-    _tell_conflicts(look, installed, environment)
+    if not installed.unreadable:  # what is required may be installed there
+        _tell_conflicts(look, installed, environment)
 
 
 # -- the interpreter --------------------------------------------------------------------------
@@ -270,12 +272,13 @@ def _tell_distributions(look: Look, installed: Installed) -> None:
         look.add(f"dist.{name}.origin", install.origin, f"{dist.record}/direct_url.json")
         if install.editable:
             look.add(f"dist.{name}.editable", True, install.editable)
-    copies = Counter(dist.name for dist in installed.found)
+    copies = {(dist.name, dist.version, dist.folder): None for dist in installed.found}
+    often = Counter(name for name, _, _ in copies)
     doubles = [
-        f"{dist.name} {dist.version} {dist.folder}"
-        for dist in sorted(installed.found, key=lambda dist: dist.name)
+        f"{name} {version} {folder}"
+        for name, version, folder in sorted(copies, key=lambda copy: copy[0])
         # The source folder of an editable install has a record of its own.
-        if copies[dist.name] > 1 and dist.name not in installed.editable
+        if often[name] > 1 and name not in installed.editable
     ]
     if doubles:
         look.add("dist.duplicates", [*doubles], "records in the folders of sys.path")

@@ -7,6 +7,7 @@ toolkit's files tell; programs are asked only where no file does.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Callable, Iterator
@@ -124,31 +125,30 @@ def started_by(host: Host, path: str) -> str:
 
 def _toolkits(look: Look, default: Default | None, programs: Programs) -> None:
     host = look.host
-    lines: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
+    lines = []
     for home in _homes(look, default):
-        real = host.real(home)
-        if real in lines or len(lines) >= TOOLKITS_LIMIT or not host.isdir(real):
-            continue
-        nvcc = host.exists(f"{real}/bin/nvcc")
-        version, _ = toolkit_version(programs, real)
-        if nvcc or version:
-            lines[real] = f"{real} {version or 'unknown'}{'' if nvcc else ' (without nvcc)'}"
+        with contextlib.suppress(OSError):  # a link that leads round in a circle
+            real = host.real(home)
+            if real in found or len(found) >= TOOLKITS_LIMIT or not host.isdir(real):
+                continue
+            found[real] = toolkit_version(programs, real)
+            nvcc = host.exists(f"{real}/bin/nvcc")
+            if nvcc or found[real][0]:
+                without = "" if nvcc else " (without nvcc)"
+                lines.append(f"{real} {found[real][0] or 'unknown'}{without}")
     if lines:
-        look.add(
-            "cuda.toolkits", [*lines.values()], "folders of toolkits and version files in them"
-        )
+        look.add("cuda.toolkits", [*lines], "folders of toolkits and version files in them")
     if default is None:
         return
-    if not default.home:
-        version = _ask_nvcc(programs, default.nvcc)
-        source = f"{default.nvcc} --version"
-        look.gap("cuda.home", default.chosen_by)
+    if default.home:
+        there = host.isdir(default.home)
+        chosen = default.chosen_by if there else f"{default.chosen_by}, not there"
+        look.add("cuda.home", f"{default.home} ({chosen})", default.chosen_by)
+        version, source = found.get(host.real(default.home), ("", ""))
     else:
-        gone = "" if host.isdir(default.home) else ", not there"
-        look.add("cuda.home", f"{default.home} ({default.chosen_by}{gone})", default.chosen_by)
-        version, source = (
-            toolkit_version(programs, host.real(default.home)) if not gone else ("", "")
-        )
+        look.gap("cuda.home", default.chosen_by)
+        version, source = _ask_nvcc(programs, default.nvcc), f"{default.nvcc} --version"
     if not default.nvcc:
         return
     look.add("cuda.nvcc.path", default.nvcc, default.chosen_by)
@@ -157,7 +157,7 @@ def _toolkits(look: Look, default: Default | None, programs: Programs) -> None:
         look.add("cuda.nvcc.version", version, source)
     else:
         for name in ("cuda.toolkit.version", "cuda.nvcc.version"):
-            look.gap(name, f"no file of {default.home or default.nvcc} tells its version")
+            look.gap(name, f"nothing in {default.home or default.nvcc} tells its version")
 
 
 def _homes(look: Look, default: Default | None) -> Iterator[str]:
@@ -376,7 +376,8 @@ def host_compiler(host: Host, home: str) -> tuple[str, str]:
         if match and "$" not in match.group(1):
             named, chosen_by = match.group(1), profile
     if not named:
-        return host.which("gcc") or "", "gcc on PATH"
+        gcc = host.which("gcc")
+        return (gcc, "gcc on PATH") if gcc else ("", "")
     path = f"{named.rstrip('/')}/gcc" if host.isdir(named) else host.which(named) or ""
     if path and host.exists(path):
         return path, chosen_by

@@ -179,13 +179,14 @@ class RpmTools:
             RPM_CONFIGDIR=f"{self.folder}/usr/lib/rpm",
         )
 
-    def build(self, spec: str, into: Path) -> Path:
-        """The package that rpmbuild makes of a spec file."""
+    def build(self, spec: str, into: Path, target: str = "noarch") -> Path:
+        """The package that rpmbuild makes of a spec file, for an architecture."""
         into.mkdir(parents=True, exist_ok=True)
         path = into / f"{len(list(into.iterdir()))}.spec"
         path.write_text(spec)
         topdir = into / path.stem
-        output(["rpmbuild", "--define", f"_topdir {topdir}", "-bb", str(path)], self.env)
+        defined = ["--define", f"_topdir {topdir}", "--target", target]
+        output(["rpmbuild", *defined, "-bb", str(path)], self.env)
         (made,) = topdir.glob("RPMS/*/*.rpm")
         return made
 
@@ -216,6 +217,7 @@ class RpmTools:
                 "--repoid=local",
                 "--releasever=9",
                 "--nogpgcheck",
+                "--refresh",
                 "--setopt=reposdir=/nonexistent",
                 "--setopt=pluginpath=/nonexistent",
                 f"--setopt=cachedir={aside}",

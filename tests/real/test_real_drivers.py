@@ -200,6 +200,19 @@ def test_another_drivers_libcuda_in_front_decides(tmp_path: Path) -> None:
     assert envaudit("check", str(flat)).code == 0
 
 
+def test_a_libcuda_alone_decides_too(tmp_path: Path) -> None:
+    """As in an image that has libcuda and nothing else of a driver."""
+    only = driver("535")
+    tmp_path.joinpath("libcuda.so.1").symlink_to(only.file("libcuda"))
+    env = parts.environment(LD_LIBRARY_PATH=str(tmp_path))
+    python = parts.torch_cuda()
+    said = parts.as_json(parts.output([python, "-Wignore", "-c", TORCH], env))
+    assert "found version 12020" in said["error"]
+    done = envaudit("check", "--python", python, "--format", "json", env=env)
+    assert done.code == 2
+    assert failures(done.json) == {"cuda-driver/minimum-libcuda": "driver-too-old"}
+
+
 def test_the_first_of_two_drivers_on_the_path_is_taken() -> None:
     first, second = driver("535"), driver("470")
     env = first.env | {"LD_LIBRARY_PATH": f"{first.libraries}:{second.libraries}"}
