@@ -227,7 +227,7 @@ class _Search:
     def __init__(self, snapshot: Snapshot, names: _Names) -> None:
         self._snapshot = snapshot
         self._names = names
-        self._literals: dict[str, str] = {}
+        self._literals: dict[str, tuple[int, str]] = {}
         self._texts = list(dict.fromkeys(_texts(snapshot)))
         self._versions = _versions(snapshot)
         self._words = _words(snapshot)
@@ -242,14 +242,14 @@ class _Search:
         if not text or _fold(text) in NOBODY:
             return ""
         if _fold(text) in self._literals:
-            return self._literals[_fold(text)]
+            return self._literals[_fold(text)][1]
         if kind == "GPU":
             found = _GPU_UUID.fullmatch(text)
             kind = found[1] if found else kind
         return self._names.of(kind, text)
 
-    def found(self) -> Mapping[str, str]:
-        """Each text that is to be replaced, with what stands for it."""
+    def found(self) -> Mapping[str, tuple[int, str]]:
+        """Each text to replace: how much of its beginning stays, and what stands for the rest."""
         # GPU UUIDs go before other UUIDs, logins before the hosts behind them, and what a fact
         # says is a host before what looks like one.
         self._logins()
@@ -261,8 +261,8 @@ class _Search:
         self._hosts()
         return self._literals
 
-    def _add(self, literal: str, replacement: str) -> None:
-        self._literals.setdefault(_fold(literal), replacement)
+    def _add(self, literal: str, replacement: str, before: str = "") -> None:
+        self._literals.setdefault(_fold(before + literal), (len(before), replacement))
 
     def _each(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         for text in self._texts:
@@ -359,9 +359,9 @@ class _Search:
         if self._tells(user):
             self._add(user, name)
             return
-        for before in ("/home/", "/Users/", "/users/", "\\Users\\", "\\users\\"):
-            self._add(before + user, before + name)
-        self._add(f"~{user}/", f"~{name}/")
+        for before in ("/home/", "/users/", "\\users\\"):
+            self._add(user, name, before)
+        self._add(f"{user}/", f"{name}/", "~")
         self._add(f"{user}@", f"{name}@")
 
     def _hosts(self) -> None:
@@ -403,7 +403,7 @@ class _Search:
                     self._domain(found[1])
         else:
             for before in ("@", "://"):
-                self._add(before + host, before + name)
+                self._add(host, name, before)
 
     def _domain(self, domain: str) -> None:
         self._add(domain, self._names.of("domain", domain))
@@ -505,7 +505,7 @@ def _words(snapshot: Snapshot) -> frozenset[str]:
 class _Hider:
     """Replaces all secrets in one go, so that no replacement is replaced again."""
 
-    def __init__(self, literals: Mapping[str, str]) -> None:
+    def __init__(self, literals: Mapping[str, tuple[int, str]]) -> None:
         self._literals = literals
         longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
         self._pattern = (
@@ -518,7 +518,11 @@ class _Hider:
         """A text without the secrets."""
         if self._pattern is None:
             return text
-        return self._pattern.sub(lambda found: self._literals[_fold(found[0])], text)
+        return self._pattern.sub(self._instead, text)
+
+    def _instead(self, found: re.Match[str]) -> str:
+        stays, replacement = self._literals[_fold(found[0])]
+        return found[0][:stays] + replacement
 
     def value(self, value: Value) -> Value:
         """A value without the secrets, in its texts and its keys."""
