@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, cast
 
 from envaudit.derive import derive
@@ -58,7 +57,7 @@ def check(
             facts[detail] = Fact(detail, run.detail, f"how the probe {run.name} ended")
     for name, (value, source) in (assume or {}).items():
         facts[name] = Fact(name, value, source)
-    judged = derive(replace(snapshot, facts=facts), matrices)
+    judged = derive(snapshot._replace(facts=facts), matrices)
     findings: list[tuple[Row, Finding]] = []
     for row in matrices.rows("rules"):
         findings += [
@@ -163,7 +162,7 @@ def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
         because = None
         if told(finding):
             because = _root_of(row, finding, raised)
-        done = replace(finding, because_of=because)
+        done = finding._replace(because_of=because)
         key = (
             0 if told(finding) else 1 if undecided(finding) else 2,
             _SEVERITIES.index(finding.severity),

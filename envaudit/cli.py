@@ -413,10 +413,17 @@ def _look(host: Host, python: str | None, deadline: float, *, label: str | None 
     target = find_target(host, python)
     progress = _Progress() if sys.stderr.isatty() else None
     try:
-        return collect(host, target, deadline=deadline, label=label, progress=progress)
+        found = collect(host, target, deadline=deadline, label=label, progress=progress)
     finally:
         if progress is not None:
             progress(())
+    answer = found.facts.get("python.interpreter")
+    if python is not None and answer is not None and answer.value is False:
+        raise UsageError(
+            f"--python {python}: no Python interpreter ({answer.source})",
+            "Name the interpreter whose packages are to be audited, such as venv/bin/python.",
+        )
+    return found
 
 
 class _Progress:

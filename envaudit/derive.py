@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from envaudit.evaluate import Scope, Trial, bindings, fill, holds, look_up, switched_off
 from envaudit.matrix import Cell, Matrices, Row
@@ -19,7 +18,7 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
     """The snapshot with what its facts imply filled in; rows are taken in their order."""
     facts = dict(snapshot.facts)
     absences: list[str] = []
-    current = replace(snapshot, facts=facts)
+    current = snapshot._replace(facts=facts)
     for row in matrices.rows("derive"):
         for bound in bindings(row, current):
             name = fill(row["fact"], bound)
@@ -43,7 +42,7 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
 
 def _with_absences(snapshot: Snapshot, facts: Mapping[str, Fact], absences: list[str]) -> Snapshot:
     run = ProbeRun("derived", "ok", provides=tuple(absences))
-    return replace(snapshot, facts=facts, probes=(run, *snapshot.probes))
+    return snapshot._replace(facts=facts, probes=(run, *snapshot.probes))
 
 
 def _value(row: Row, scope: Scope) -> tuple[Value, str, str] | None:

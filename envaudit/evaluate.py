@@ -17,8 +17,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from envaudit.constraint import OPERATORS, Incomparable, gpu_code, part_of
 from envaudit.matrix import Cell, Matrices, NoRow, Row
@@ -27,8 +26,7 @@ from envaudit.model import Absent, Answer, Evidence, Fact, Snapshot, Unknown, Va
 CONFIDENCES = ("low", "medium", "high")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """What conditions are evaluated against: a snapshot, the knowledge, the row's variables."""
 
     snapshot: Snapshot
@@ -36,16 +34,17 @@ class Scope:
     bound: Mapping[str, str]
 
 
-@dataclass(slots=True)
 class Trial:
     """What an evaluation rested on, gathered on the way."""
 
-    evidence: dict[str, Evidence] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    cells: list[Cell] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    """Values that texts may show, by their "as" name."""
-    confidence: str = "high"
+    def __init__(self) -> None:
+        self.evidence: dict[str, Evidence] = {}
+        self.missing: dict[str, str] = {}
+        """Unknown fact to the reason."""
+        self.cells: list[Cell] = []
+        self.names: dict[str, str] = {}
+        """Values that texts may show, by their "as" name."""
+        self.confidence = "high"
 
     def less_sure(self, confidence: str) -> None:
         """Lower the confidence to that of a part it rests on."""

@@ -10,9 +10,8 @@ only when somebody changes it, `state` moves by itself, `measure` was measured b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from envaudit.model import covers
 
@@ -20,8 +19,7 @@ Kind = Literal["version", "text", "number", "flag", "list"]
 Stability = Literal["static", "config", "state", "measure"]
 
 
-@dataclass(frozen=True, slots=True)
-class FactSpec:
+class FactSpec(NamedTuple):
     """What one name (or pattern of names) stands for."""
 
     pattern: str
@@ -193,6 +191,7 @@ t C! python.prefix                 its prefix
 t C  python.environment            venv, conda, system, ...
 f C  python.free_threaded          built without the global interpreter lock
 t C  python.chosen_by              what made this interpreter the target
+f C  python.interpreter            the target is a Python interpreter
 t C  python.status                 "ok", or why the target interpreter did not answer
 l C! python.path                   entries of its sys.path that can hold packages
 v C  dist.*.version                distribution in the target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from envaudit.errors import InputError
@@ -69,4 +68,4 @@ def merge(parts: Sequence[Snapshot]) -> Snapshot:
         for name, fact in part.facts.items():
             facts.setdefault(name, fact)
     probes = tuple(run for part in parts for run in part.probes)
-    return finish(replace(parts[0], id="", facts=facts, probes=probes))
+    return finish(parts[0]._replace(id="", facts=facts, probes=probes))

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 KILL_GRACE_S = 1.5
 """How long a killed child may take to go before it is called stuck."""
@@ -28,8 +28,7 @@ RUN_MARK = "ENVAUDIT_RUN"
 """Environment variable that marks the commands of a run, so that strays can be found."""
 
 
-@dataclass(slots=True)
-class Job:
+class Job(NamedTuple):
     """One piece of work for a child: `work` gets a function that tells one JSON-able record."""
 
     name: str
@@ -37,8 +36,7 @@ class Job:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a job ended, with every record it told before it did."""
 
     name: str
@@ -49,16 +47,20 @@ class Outcome:
     seconds: float
 
 
-@dataclass(slots=True)
 class _Child:
-    job: Job
-    pid: int
-    pidfd: int
-    told: int
-    started: float
-    deadline: float
-    killed_at: float = 0.0
-    strays: list[int] = field(default_factory=list)
+    """A child that runs, and whether it is being killed."""
+
+    __slots__ = ("deadline", "job", "killed_at", "pid", "pidfd", "started", "strays", "told")
+
+    def __init__(self, job: Job, pid: int, told: int, started: float) -> None:
+        self.job = job
+        self.pid = pid
+        self.pidfd = _pidfd(pid)
+        self.told = told
+        self.started = started
+        self.deadline = started + job.seconds
+        self.killed_at = 0.0
+        self.strays: list[int] = []
 
 
 def anonymous_file(name: str) -> int:
@@ -101,11 +103,9 @@ class Runner:
         pid = os.fork()
         if pid == 0:  # the child: never returns
             _child(job, told)
-        pidfd = _pidfd(pid)
-        child = _Child(job, pid, pidfd, told, started, started + job.seconds)
-        self._children[pid] = child
-        if pidfd >= 0:
-            self._selector.register(pidfd, selectors.EVENT_READ, pid)
+        child = self._children[pid] = _Child(job, pid, told, started)
+        if child.pidfd >= 0:
+            self._selector.register(child.pidfd, selectors.EVENT_READ, pid)
 
     @property
     def running(self) -> list[str]:
@@ -307,8 +307,7 @@ def _signal_name(number: int) -> str:
         return "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """How a command ended and what it said."""
 
     argv: tuple[str, ...]

@@ -10,8 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from envaudit.constraint import Incomparable, in_range, release
 from envaudit.errors import MatrixError
@@ -39,8 +38,7 @@ class NoRow(Exception):
     """A look-up without an answer; the text says why, and whether the table simply ends before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One value of a catalogue, with where it stands and how sure it is."""
 
     catalogue: str

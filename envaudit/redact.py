@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 
 from envaudit.facts import CATALOGUE, spec_of
@@ -92,8 +91,7 @@ def redact(snapshot: Snapshot, salt: str | None = None) -> Snapshot:
         for key, value in snapshot.host.items()
     }
     return finish(
-        replace(
-            snapshot,
+        snapshot._replace(
             id="",  # a hash over what was replaced, and could confirm a guess
             facts=facts,
             probes=tuple(hide.run(run) for run in snapshot.probes),
@@ -169,7 +167,9 @@ def _format(kind: str, number: str) -> str:
 # -- finding ---------------------------------------------------------------------------------
 
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
-_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+# Repetitions are bounded, so that no text, however made, takes more than its length in time.
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = rf"{_LABEL}(?:\.{_LABEL}){{0,9}}"
 _GPU_UUID = re.compile(rf"(?<![A-Za-z0-9])(GPU|MIG)-({_UUID})(?![A-Za-z0-9-])")
 _GPU_PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{1,12}){0,4}(?![A-Za-z0-9-])"
@@ -193,11 +193,15 @@ _VERSION_BEFORE = re.compile(
 _VERSION_AFTER = re.compile(
     r"\.(?:dist|egg)-info|\.(?:tar|whl|zip|conda|deb|rpm)\b|\+[a-z]|-[A-Za-z]|-\d+(?![\d.])"
 )
-_EMAIL = re.compile(r"(?<![\w.+-])([\w.+-]+)@((?:[A-Za-z0-9-]+\.)+([A-Za-z]{2,}))(?![\w-])")
+_EMAIL = re.compile(
+    r"(?<![\w.+-])([\w.+-]{1,100})@((?:[A-Za-z0-9-]{1,63}\.){1,9}([A-Za-z]{2,63}))(?![\w-])"
+)
 _NOT_A_DOMAIN = re.compile(
     r"service|socket|target|timer|slice|scope|mount|device|path|conf|so|json|py|whl", re.IGNORECASE
 )
-_LOGIN = re.compile(r"://(?:[^\s/@,;\"'<>]+|[^\s/@:,;\"'<>]+:(?!\d+(?:/|\Z))[^\s@,;\"'<>]+)@")
+_LOGIN = re.compile(
+    r"://(?:[^\s/@,;\"'<>]{1,500}|[^\s/@:,;\"'<>]{1,100}:(?!\d+(?:/|\Z))[^\s@,;\"'<>]{1,400})@"
+)
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:hf_|gh[opsu]_|github_pat_|glpat-|nvapi-|sk-|xox[abp]-|AKIA)[\w-]{8,}"
     r"|eyJ[\w-]{8,}\.[\w.-]+)"
@@ -207,10 +211,10 @@ _NAMED_TOKEN = re.compile(
     r"[\"']?([^\s&;,\"']{6,})",
     re.IGNORECASE,
 )
-_URL_HOST = re.compile(rf"://(?:[^\s/@]*@)?({_HOST}(?:\.{_HOST})*)(?![A-Za-z0-9.-]*@)")
+_URL_HOST = re.compile(rf"://(?:[^\s/@]{{0,500}}@)?({_HOST})(?![A-Za-z0-9.-]{{0,260}}@)")
 _SITE_HOST = re.compile(
-    rf"(?<![\w.-])(?=[A-Za-z-]*\d)({_HOST}(?:\.{_HOST})*\.(?:internal|local|lan|corp|intranet))"
-    r"(?![\w-])|(?<![\w.-])(ip-\d{1,3}(?:-\d{1,3}){3})(?!\w)"
+    rf"(?<![\w.-])(?=[A-Za-z-]{{0,62}}\d)({_HOST}\.(?:internal|local|lan|corp|intranet))(?![\w-])"
+    r"|(?<![\w.-])(ip-\d{1,3}(?:-\d{1,3}){3})(?!\w)"
 )
 _HOMES = (
     re.compile(r"(?:(?<=/home/)|(?<=/Users/)|(?<=/users/))([^/\s:;,'\"()\[\]{}<>|*?\\]+)"),
@@ -228,6 +232,7 @@ class _Search:
         self._snapshot = snapshot
         self._names = names
         self._literals: dict[str, tuple[int, str]] = {}
+        self._seen: set[str] = set()
         self._texts = list(dict.fromkeys(_texts(snapshot)))
         self._versions = _versions(snapshot)
         self._words = _words(snapshot)
@@ -384,7 +389,7 @@ class _Search:
             or _is_public(host)
             or host.isdigit()
             or _IPV4.fullmatch(host)
-            or not host
+            or not self._first(host)
         ):
             return
         name = self._names.of("host", host)
@@ -396,7 +401,9 @@ class _Search:
                 self._domain(domain)
         elif self._tells(host):
             self._add(host, name)
-            pattern = re.compile(rf"(?<![\w.-]){re.escape(host)}\.((?:{_HOST}\.)+[A-Za-z]{{2,}})")
+            pattern = re.compile(
+                rf"(?<![\w.-]){re.escape(host)}\.((?:{_LABEL}\.){{1,9}}[A-Za-z]{{2,}})"
+            )
             for found in self._each(pattern):
                 self._add(found[0], name)
                 if not _is_public(found[1]):
@@ -405,9 +412,18 @@ class _Search:
             for before in ("@", "://"):
                 self._add(host, name, before)
 
+    def _first(self, name: str) -> bool:
+        """Whether a host or domain is met for the first time: each is looked for once."""
+        if not name or _fold(name) in self._seen:
+            return False
+        self._seen.add(_fold(name))
+        return True
+
     def _domain(self, domain: str) -> None:
+        if not self._first(f".{domain}"):
+            return
         self._add(domain, self._names.of("domain", domain))
-        pattern = re.compile(rf"(?<![\w.-])(?:{_HOST}\.)+{re.escape(domain)}(?![\w-])", re.I)
+        pattern = re.compile(rf"(?<![\w.-])(?:{_LABEL}\.){{1,9}}{re.escape(domain)}(?![\w-])", re.I)
         for found in self._each(pattern):
             self._add(found[0], self._names.of("host", found[0]))
 
@@ -540,8 +556,7 @@ class _Hider:
 
     def run(self, run: ProbeRun) -> ProbeRun:
         """The same for how a probe went."""
-        return replace(
-            run,
+        return run._replace(
             detail=self.text(run.detail),
             provides=self._all(run.provides),
             gaps={self.text(gap): self.text(reason) for gap, reason in run.gaps.items()},

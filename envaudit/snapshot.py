@@ -13,7 +13,6 @@ import re
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast, get_args
 
 from envaudit import facts as catalogue
@@ -53,14 +52,14 @@ def finish(snapshot: Snapshot) -> Snapshot:
             kept[name] = fact
     if gaps:
         run = ProbeRun("snapshot", "ok", provides=tuple(gaps), gaps=gaps)
-        snapshot = replace(snapshot, facts=kept, probes=(*snapshot.probes, run))
+        snapshot = snapshot._replace(facts=kept, probes=(*snapshot.probes, run))
     content = json.dumps(
         [snapshot.taken_at, {n: f.value for n, f in snapshot.facts.items()}], sort_keys=True
     )
     digest = _digest(content)[:8]
     stamp = "".join(c for c in snapshot.taken_at if c.isdigit())[:14]
     identity = snapshot.id or (f"{stamp}-{digest}" if stamp else digest)
-    return replace(snapshot, fingerprint=fingerprint(snapshot), id=identity)
+    return snapshot._replace(fingerprint=fingerprint(snapshot), id=identity)
 
 
 def fingerprint(snapshot: Snapshot) -> str:
@@ -501,7 +500,7 @@ def _snapshot(document: dict[str, Any]) -> Snapshot:
     )
     if snapshot.fingerprint:
         return snapshot
-    return replace(snapshot, fingerprint=fingerprint(snapshot))
+    return snapshot._replace(fingerprint=fingerprint(snapshot))
 
 
 def _time(place: str, value: Any) -> str:

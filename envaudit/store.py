@@ -18,7 +18,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from envaudit.errors import InputError, StoreError, UsageError
 from envaudit.model import Snapshot
@@ -33,8 +33,7 @@ _STAMPED = r"(\d{8}T\d{6}Z)-[0-9A-Za-z]{8}(?:-\d+)?\.json"
 _DATE = r"\d{4}-\d\d(?:-\d\d(?:[T ]\d\d(?::\d\d(?::\d\d)?)?)?)?(?:\.\d+)?Z?"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One file of the store."""
 
     path: str

@@ -11,14 +11,13 @@ import posixpath
 import re
 import stat
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from envaudit.errors import UsageError
 from envaudit.host import Host
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """One Python interpreter and its places, as its files tell them."""
 
     executable: str

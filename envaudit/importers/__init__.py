@@ -9,18 +9,17 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from envaudit.model import Fact, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(NamedTuple):
     """What a text says, in our vocabulary."""
 
     facts: tuple[Fact, ...] = ()
-    gaps: Mapping[str, str] = field(default_factory=dict)
+    gaps: Mapping[str, str] = MappingProxyType({})
     """Fact name or pattern to the reason why the text leaves it open."""
     notes: tuple[str, ...] = ()
     """What a reader should know of the text itself, in words."""
@@ -86,8 +85,7 @@ class Draft:
         return Imported(tuple(self._facts.values()), dict(self._gaps), tuple(self._notes))
 
 
-@dataclass(frozen=True, slots=True)
-class Importer:
+class Importer(NamedTuple):
     """One row of the table of importers; its module is imported when it is asked."""
 
     name: str

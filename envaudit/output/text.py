@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from envaudit.check import told, undecided
 from envaudit.evaluate import show
@@ -13,8 +13,7 @@ from envaudit.model import Absent, Change, Comparison, Fact, Finding, Report, Sn
 _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "bold": "1", "dim": "2"}
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(NamedTuple):
     """How text may look where it is going."""
 
     colour: bool = False

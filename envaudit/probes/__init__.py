@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from envaudit.host import Host
 from envaudit.model import Confidence, Fact, Value
@@ -102,8 +102,7 @@ def why(problem: Exception) -> str:
     return f"{type(problem).__name__}: {problem}"[:300]
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """One row of the table."""
 
     name: str

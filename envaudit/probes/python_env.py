@@ -37,15 +37,16 @@ def look(look: Look) -> None:
     target = look.target
     if target is None:
         raise NotHere("no Python interpreter")
-    answer, trouble = _ask(look, target)
+    answer, trouble, ended = _ask(look, target)
     look.add("python.chosen_by", target.chosen_by, "the choice of the interpreter")
     look.add("python.status", trouble or "ok", f"starting {target.executable}")
     if answer:
+        look.add("python.interpreter", True, f"starting {target.executable}")
         _tell_answer(look, target, answer)
         folders = package_folders(look.host, answer)
         look.add("python.path", [*folders], f"sys.path of {target.executable}")
     else:
-        _tell_files(look, target, trouble)
+        _tell_files(look, target, trouble, ended)
         folders = list(target.site_dirs)
     environment = marker_environment(look.host, target, answer)
     if not answer and not folders:
@@ -64,8 +65,8 @@ def look(look: Look) -> None:
 # -- the interpreter --------------------------------------------------------------------------
 
 
-def _ask(look: Look, target: Target) -> tuple[dict[str, Any], str]:
-    """The interpreter's answer, or {} and the reason why there is none.
+def _ask(look: Look, target: Target) -> tuple[dict[str, Any], str, bool]:
+    """The interpreter's answer, or {} with the reason, and whether it ended by itself.
 
     It is started as a shell would start it, with the environment's PYTHONPATH, .pth files and
     sitecustomize; -B only keeps it from writing byte code.
@@ -75,9 +76,9 @@ def _ask(look: Look, target: Target) -> tuple[dict[str, Any], str]:
     try:
         done = look.host.run(argv, seconds=seconds, with_answer=True)
     except CannotRun as reason:
-        return {}, f"not started: {reason}"
+        return {}, f"not started: {reason}", False
     answer = parse_answer(done.answer)
-    return answer, "" if answer else why_silent(done, seconds)
+    return answer, "" if answer else why_silent(done, seconds), done.status != "timed_out"
 
 
 def parse_answer(text: str) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def _tell_answer(look: Look, target: Target, answer: Mapping[str, Any]) -> None:
     look.add("python.environment", *environment_kind(look.host, answer["prefix"], answer))
 
 
-def _tell_files(look: Look, target: Target, trouble: str) -> None:
+def _tell_files(look: Look, target: Target, trouble: str, ended: bool) -> None:
     """What the files of an interpreter that gave no answer tell of it."""
     host, prefix = look.host, target.prefix
     version, version_source = version_from_files(host, target)
@@ -143,6 +144,10 @@ def _tell_files(look: Look, target: Target, trouble: str) -> None:
     look.add("python.version", version, version_source)
     if not version:
         look.gap("python.version", trouble)
+        if ended:
+            look.add("python.interpreter", False, f"starting {target.executable}: {trouble}")
+        else:
+            look.gap("python.interpreter", trouble)
     for name in ("implementation", "free_threaded", "path"):
         look.gap(f"python.{name}", trouble)
     if prefix:

@@ -1,0 +1,1 @@
+# The standard library is left out of this recording.
