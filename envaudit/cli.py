@@ -407,9 +407,10 @@ def _host(root: str | None) -> Host:
 
 
 def _look(host: Host, python: str | None, deadline: float, *, label: str | None = None) -> Snapshot:
-    from envaudit.collect import collect
+    from envaudit.collect import collect, ensure_supported
     from envaudit.target import find_target
 
+    ensure_supported()
     target = find_target(host, python)
     progress = _Progress() if sys.stderr.isatty() else None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
@@ -22,6 +23,15 @@ DEADLINE_S = 10.0
 """Overall deadline of a look without the grace for killing what hangs."""
 
 
+def ensure_supported() -> None:
+    """Raise UsageError where there are no probes for the platform that envaudit runs on."""
+    if sys.platform != "linux":
+        raise UsageError(
+            "this machine cannot be looked at: probes exist for Linux (WSL 2 included) only",
+            "Files can be judged here all the same: envaudit check SNAPSHOT.json.",
+        )
+
+
 def collect(
     host: Host,
     target: Target | None,
@@ -37,14 +47,11 @@ def collect(
     now and then with the names of the probes still running. Raises UsageError where there are
     no probes for this platform.
     """
-    if not host.supported:
-        raise UsageError(
-            "this machine cannot be looked at: probes exist for Linux (WSL 2 included) only",
-            "Files can be judged here all the same: envaudit check SNAPSHOT.json.",
-        )
+    ensure_supported()
     started = time.monotonic()
     taken_at = datetime.now(timezone.utc)
     until = started + deadline
+    by_name = {probe.name: probe for probe in probes}
     runner = Runner()
     waiting = list(probes)
     runs: dict[str, ProbeRun] = {}
@@ -59,11 +66,10 @@ def collect(
     def start_ready(now: float) -> None:
         for probe in list(waiting):
             late = now >= started + min(probe.patience, deadline / 2)
-            if late or all(name in runs for name in probe.after):
+            if late or all(name in runs or name not in by_name for name in probe.after):
                 waiting.remove(probe)
                 start(probe)
 
-    by_name = {probe.name: probe for probe in probes}
     start_ready(started)
     while runner.running or waiting:
         now = time.monotonic()

@@ -213,6 +213,7 @@ v C  torch.nccl.version            NCCL the build pins
 l C  *.arch_list                   GPU code in the build: sm_XX native, compute_XX PTX
 f C  torch.cxx11_abi               built with the C++11 ABI
 t S  gpu.*.pci.device              PCI device id, four hexadecimal digits
+t S  gpu.*.pci.board              device and subsystem ids as lists of supported products have them: 20F1:10DE:145F
 t S  gpu.*.segment                 market segment: datacenter, workstation, geforce, jetson
 f S  gpu.*.open_module_only        the GPU works with the open kernel module only
 t C  torch.build_tag               build tag of the PyTorch version, such as cu130

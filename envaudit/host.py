@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,11 +59,6 @@ class Host:
     def files_only(self) -> bool:
         """Whether this is a machine that does not run: its /proc and /sys would be another's."""
         return not self.live and self.recorded is None
-
-    @property
-    def supported(self) -> bool:
-        """Whether there are probes for this host at all: Linux, or files of a Linux machine."""
-        return not self.live or sys.platform == "linux"
 
     @property
     def arch(self) -> str | None:

@@ -292,6 +292,8 @@ class Store:
                     continue
                 try:
                     os.unlink(path)
+                except FileNotFoundError:  # somebody else was quicker
+                    continue
                 except OSError as problem:
                     raise self._cannot_write(problem) from problem
                 removed.append(path)

@@ -391,6 +391,7 @@ def text_of(snapshot: Snapshot) -> bytes:
 
 
 @given(st.lists(st.tuples(octet, octet, octet, octet), min_size=1, max_size=4))
+@settings(deadline=None)
 def test_a_version_that_looks_like_an_address_is_never_touched(
     versions: list[tuple[int, int, int, int]],
 ) -> None:

@@ -78,6 +78,7 @@ made = st.builds(
 
 
 @given(made)
+@settings(deadline=None)
 def test_what_is_written_is_read_back(snapshot: Snapshot) -> None:
     text = dump(snapshot)
     again = load(text.encode(), "file")
@@ -88,12 +89,14 @@ def test_what_is_written_is_read_back(snapshot: Snapshot) -> None:
 
 
 @given(numbers)
+@settings(deadline=None)
 def test_numbers_keep_their_type(number: float) -> None:
     again = load(dump(minimal({"perf.x": number})).encode(), "file")
     assert repr(again.facts["perf.x"].value) == repr(number)
 
 
 @given(made, st.data())
+@settings(deadline=None)
 def test_a_file_cut_anywhere_is_told_to_be_cut(snapshot: Snapshot, data: st.DataObject) -> None:
     whole = dump(snapshot).encode()
     cut = data.draw(st.integers(1, len(whole) - 2))
@@ -148,7 +151,7 @@ pieces = st.sampled_from(
 
 
 @given(st.one_of(st.binary(max_size=200), st.lists(pieces, max_size=40).map(b"".join)))
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_any_bytes_give_a_snapshot_or_a_clear_refusal(data: bytes) -> None:
     found = outcome(data)
     if isinstance(found, Snapshot):
@@ -156,7 +159,7 @@ def test_any_bytes_give_a_snapshot_or_a_clear_refusal(data: bytes) -> None:
 
 
 @given(made, st.data())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_a_damaged_file_gives_a_snapshot_or_a_clear_refusal(
     snapshot: Snapshot, data: st.DataObject
 ) -> None:
@@ -488,7 +491,7 @@ def documents(draw: st.DrawFn) -> Any:
 
 
 @given(documents())
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_schema_accepts_what_is_read_and_refuses_what_is_not(whole: Any) -> None:
     try:
         read(whole)
@@ -500,7 +503,7 @@ def test_the_schema_accepts_what_is_read_and_refuses_what_is_not(whole: Any) -> 
 
 
 @given(made)
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_the_schema_accepts_what_is_written(snapshot: Snapshot) -> None:
     validator.validate(json.loads(dump(snapshot)))
 

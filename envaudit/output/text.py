@@ -132,7 +132,9 @@ def _finding(group: Sequence[Finding], follows: Sequence[Finding], style: Style)
     for number, fix in enumerate(first.fix, 1):
         needs = ["root"] * fix.needs_root + ["reboot"] * fix.needs_reboot
         mark = style.paint(f" [needs {', '.join(needs)}]", "yellow") if needs else ""
-        lead = "fix: " if number == 1 else " or: "
+        # A text that says itself how it goes on needs no "or" before it.
+        goes_on = fix.text.startswith(("Or ", "Then "))
+        lead = "fix: " if number == 1 else "     " if goes_on else " or: "
         lines += _wrap(f"{lead}{fix.text}{mark}", style, 2, 7)
         if fix.command:
             lines.append(f"       {style.paint('$ ' + fix.command, 'blue')}")
@@ -247,7 +249,8 @@ def _gpus(snapshot: Snapshot) -> str:
 def _driver(snapshot: Snapshot) -> str:
     answer = snapshot.ask("driver.version")
     library = _value(snapshot, "driver.library.version")
-    if isinstance(answer, Fact):
+    loaded = isinstance(answer, Fact) and "driver.library.version" not in answer.source
+    if isinstance(answer, Fact) and (loaded or not library):
         text = show(answer.value)
         flavor = _value(snapshot, "driver.module.flavor")
         text += f" ({flavor} kernel module)" if flavor else ""

@@ -386,6 +386,8 @@ class _Nvml:
         """Tell how many GPUs there are and which; the handles of those that answer."""
         self.look.gap("gpu.*.xid", "NVML does not tell what was before")
         self.look.gap("gpu.*.throttle.*", "only told of a measured time")
+        for name in ("gpu.*.segment", "gpu.*.open_module_only"):
+            self.look.gap(name, "NVML does not tell; the name of the product does")
         count, code = self.attempt("nvmlDeviceGetCount")
         if code:
             for name in ("gpu.count", "gpu.*.*"):

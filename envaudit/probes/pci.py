@@ -72,6 +72,9 @@ def _functions(look: Look, names: tuple[str, ...], elsewhere: str) -> None:
             look.add(f"gpu.{number}.pci.address", gpu.address, place)
             look.add(f"gpu.{number}.pci.id", f"{gpu.id} {gpu.subsystem}".strip(), place)
             look.add(f"gpu.{number}.pci.device", gpu.id[5:].upper(), f"{place}/device")
+            if gpu.subsystem:
+                board = f"{gpu.id[5:]}:{gpu.subsystem}".upper()
+                look.add(f"gpu.{number}.pci.board", board, f"{place}/subsystem_device")
     part(look, "pci.acs.enabled", lambda look: _acs(look, gpus))
 
 
