@@ -120,6 +120,10 @@ def snapshot(
 
     Example: envaudit snapshot --label before-update
     """
+    if label is not None:
+        from envaudit.store import check_label
+
+        check_label(label)
     found = _look(_host(root), python, deadline, label=label)
     if redact:
         from envaudit.redact import redact as redacted
@@ -131,7 +135,7 @@ def snapshot(
         _write(dump(found), None if output == "-" else output)
         place = output
     else:
-        place = str(_store(store).save(found))
+        place = _store(store).save(found)
     if output != "-" and not quiet:
         told = f"{len(found.facts)} facts"
         unknown = [r.name for r in found.probes if r.status not in ("ok", "absent", "skipped")]

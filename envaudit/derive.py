@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from envaudit.evaluate import Scope, Trial, bindings, fill, holds, look_up, switched_off
 from envaudit.matrix import Cell, Matrices, Row
-from envaudit.model import Fact, ProbeRun, Snapshot, Unknown, Value
+from envaudit.model import Absent, Fact, ProbeRun, Snapshot, Value, covers
 
 
 def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
@@ -22,7 +22,7 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
     for row in matrices.rows("derive"):
         for bound in bindings(row, current):
             name = fill(row["fact"], bound)
-            if not isinstance(current.ask(name), Unknown):
+            if isinstance(current.ask(name), Fact) or _seen_absent(name, current):
                 continue
             scope = Scope(current, matrices, bound)
             if switched_off(row, scope) or any(
@@ -38,6 +38,18 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
                 value, source, confidence = found
                 facts[name] = Fact(name, value, source, confidence)  # type: ignore[arg-type]
     return current
+
+
+def _seen_absent(name: str, snapshot: Snapshot) -> bool:
+    """Whether it is known not to be there.
+
+    A probe that ended `absent` had nothing to look with: a machine without NVML has nobody who
+    would say the name of its GPU, which its PCI id still tells.
+    """
+    return isinstance(snapshot.ask(name), Absent) and any(
+        run.status == "ok" and any(covers(pattern, name) for pattern in run.provides)
+        for run in snapshot.probes
+    )
 
 
 def _with_absences(snapshot: Snapshot, facts: Mapping[str, Fact], absences: list[str]) -> Snapshot:

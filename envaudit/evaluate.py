@@ -98,7 +98,12 @@ def operand(said: Any, scope: Scope, trial: Trial) -> Value | Absent | Unknown:
             return cell
         value = cell.value
     if "part" in said:
-        value = part_of(value, said["part"])
+        try:
+            value = part_of(value, said["part"])
+        except Incomparable as reason:
+            name = fill(str(said.get("fact", said.get("take"))), scope.bound)
+            trial.missing[name] = str(reason)
+            return Unknown(name, str(reason))
     if "as" in said:
         trial.names[said["as"]] = show(value)
     return value

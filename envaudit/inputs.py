@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,9 @@ def read(reference: str, store: Store) -> Snapshot:
     Raises InputError for a file that cannot be understood, UsageError for an unknown name.
     """
     if reference == "-":
-        data = sys.stdin.buffer.read(SIZE_LIMIT_BYTES + 1)
-        return understand(data, "standard input")
+        return understand(read_bytes("-"), "standard input")
     path = store.resolve(reference)
-    return understand(read_bytes(str(path)), str(path))
+    return understand(read_bytes(path), path)
 
 
 def understand(data: bytes, name: str) -> Snapshot:
@@ -50,7 +48,7 @@ def _report(text: str, name: str) -> Snapshot:
         run = ProbeRun(
             f"import:{importer.name}", "ok", provides=importer.provides, gaps=imported.gaps
         )
-        return finish(Snapshot(id="", taken_at="", facts=facts, probes=(run,), label=name))
+        return finish(Snapshot(id="", taken_at="", facts=facts, probes=(run,)))
     raise InputError(
         f"{name}: neither a snapshot nor a report that envaudit can read",
         "It reads snapshots, flat facts (a JSON object) and: "

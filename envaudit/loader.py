@@ -24,29 +24,28 @@ import os
 import posixpath
 import re
 import stat
-import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from envaudit import ldcache
+from envaudit.elf import (
+    DF_1_NODEFLIB,
+    DT_FLAGS_1,
+    DT_NEEDED,
+    DT_RPATH,
+    DT_RUNPATH,
+    DT_SONAME,
+    DT_STRSZ,
+    PT_INTERP,
+    ElfFile,
+    NotElf,
+)
 from envaudit.host import Host
 
-SEGMENTS_LIMIT = 128
-DYNAMIC_LIMIT_BYTES = 1 << 16
-STRING_LIMIT_BYTES = 1 << 12
 STRINGS_LIMIT_BYTES = 4 << 20
 OBJECTS_LIMIT = 2000
 """Most objects of one process; real ones have hundreds."""
-
-_DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 10, 14
-_DT_RPATH, _DT_RUNPATH, _DT_FLAGS_1 = 15, 29, 0x6FFFFFFB
-_DF_1_NODEFLIB = 0x800
-
-
-class NotElf(Exception):
-    """The loader would refuse this file; says why."""
 
 
 class Elf(NamedTuple):
@@ -54,7 +53,7 @@ class Elf(NamedTuple):
 
     bits: int = 64
     machine: str = ""
-    """As the ELF header has it: EM_X86_64, EM_AARCH64, ..."""
+    """Name of the machine in the ELF header: EM_X86_64, EM_AARCH64, ..."""
     soname: str = ""
     needed: tuple[str, ...] = ()
     rpath: tuple[str, ...] = ()
@@ -69,13 +68,13 @@ class Elf(NamedTuple):
     """Place and size of the dynamic string table in the file; symbol versions are named there."""
 
 
-def open_file(host: Host, path: str) -> BinaryIO:
-    """A regular file of the machine, for reading piece by piece. Raises OSError."""
+def open_file(host: Host, path: str) -> int:
+    """A descriptor of a regular file of the machine, for reading. Raises OSError."""
     fd = os.open(host.at(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(f"{path}: not a regular file")
-    return os.fdopen(fd, "rb")
+    return fd
 
 
 def read_elf(host: Host, path: str) -> Elf:
@@ -83,87 +82,51 @@ def read_elf(host: Host, path: str) -> Elf:
 
     Raises OSError where the file cannot be read and NotElf where it is not understood.
     """
-    # 40 ms to import; callers that find no library never pay for it.
-    from elftools.elf.elffile import ELFFile
-
-    with open_file(host, path) as file:
-        if not file.read(4):
-            raise NotElf("file too short")
-        file.seek(0)
-        try:
-            return _dynamic(ELFFile(file), file)
-        except OSError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - a broken file raises whatever it likes
-            raise NotElf(f"invalid ELF file ({problem})"[:200]) from None
+    fd = open_file(host, path)
+    try:
+        return _asked(ElfFile(lambda at, size: os.pread(fd, size, at)))
+    finally:
+        os.close(fd)
 
 
-def _dynamic(elf: object, file: BinaryIO) -> Elf:
-    from elftools.common.utils import struct_parse
-    from elftools.elf.elffile import ELFFile
-
-    assert isinstance(elf, ELFFile)
-    # Segment objects of pyelftools look at every section first; the headers alone are enough.
-    segments = [
-        struct_parse(elf.structs.Elf_Phdr, file, elf["e_phoff"] + n * elf["e_phentsize"])
-        for n in range(min(elf["e_phnum"], SEGMENTS_LIMIT))
-    ]
-    found = Elf(bits=elf.elfclass, machine=str(elf["e_machine"]))
-    for segment in segments:
-        if segment["p_type"] == "PT_INTERP":
-            found = found._replace(interpreter=_string(file, segment["p_offset"]))
-    dynamic = next((s for s in segments if s["p_type"] == "PT_DYNAMIC"), None)
+def _asked(file: ElfFile) -> Elf:
+    """What a file asks of the loader."""
+    segments = file.segments()
+    interpreter = next((s.offset for s in segments if s.kind == PT_INTERP), None)
+    found = Elf(
+        bits=file.bits,
+        machine=file.machine,
+        interpreter="" if interpreter is None else file.string(interpreter),
+    )
+    dynamic = file.dynamic(segments)
     if dynamic is None:  # a static program
         return found
-    order = "<" if elf.little_endian else ">"
-    entry = struct.Struct(order + ("qQ" if elf.elfclass == 64 else "iI"))
-    file.seek(dynamic["p_offset"])
-    table = file.read(min(dynamic["p_filesz"], DYNAMIC_LIMIT_BYTES))
-    tags: list[tuple[int, int]] = []
-    for tag, value in entry.iter_unpack(table[: len(table) // entry.size * entry.size]):
-        if tag == 0:
-            break
-        tags.append((tag & 0xFFFFFFFF, value))
-    first = dict(reversed(tags))
-    address = first.get(_DT_STRTAB, 0)
-    strings = next(
-        (
-            address - s["p_vaddr"] + s["p_offset"]
-            for s in segments
-            if s["p_type"] == "PT_LOAD" and s["p_vaddr"] <= address < s["p_vaddr"] + s["p_filesz"]
-        ),
-        None,
-    )
-    if strings is None:
-        raise NotElf("dynamic section without strings")
+    last, strings = dynamic.last, dynamic.strings
 
     def text(tag: int) -> str:
-        return _string(file, strings + first[tag]) if tag in first else ""
+        return file.string(strings + last[tag]) if tag in last else ""
 
-    has_runpath = _DT_RUNPATH in first
-    rpath = "" if has_runpath else text(_DT_RPATH)
+    has_runpath = DT_RUNPATH in last
+    rpath = "" if has_runpath else text(DT_RPATH)
     return found._replace(
-        soname=text(_DT_SONAME),
-        needed=tuple(_string(file, strings + v) for tag, v in tags if tag == _DT_NEEDED),
+        soname=text(DT_SONAME),
+        needed=tuple(file.string(strings + at) for tag, at in dynamic.entries if tag == DT_NEEDED),
         rpath=tuple(rpath.split(":")) if rpath else (),
-        runpath=tuple(text(_DT_RUNPATH).split(":")) if has_runpath else (),
+        runpath=tuple(text(DT_RUNPATH).split(":")) if has_runpath else (),
         has_runpath=has_runpath,
-        nodeflib=bool(first.get(_DT_FLAGS_1, 0) & _DF_1_NODEFLIB),
-        strings=(strings, first.get(_DT_STRSZ, 0)),
+        nodeflib=bool(last.get(DT_FLAGS_1, 0) & DF_1_NODEFLIB),
+        strings=(strings, last.get(DT_STRSZ, 0)),
     )
-
-
-def _string(file: BinaryIO, at: int) -> str:
-    file.seek(at)
-    return file.read(STRING_LIMIT_BYTES).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
 
 
 def read_strings(host: Host, path: str, elf: Elf) -> bytes:
     """The dynamic string table of a library: names of its symbols and symbol versions."""
     at, size = elf.strings
-    with open_file(host, path) as file:
-        file.seek(at)
-        return file.read(min(size, STRINGS_LIMIT_BYTES))
+    fd = open_file(host, path)
+    try:
+        return os.pread(fd, min(size, STRINGS_LIMIT_BYTES), at)
+    finally:
+        os.close(fd)
 
 
 _TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM))")
@@ -231,19 +194,21 @@ class Files:
         return self._hwcaps[folder]
 
 
-@dataclass(slots=True, eq=False)
 class Loaded:
     """One object of a process, with how it came in."""
 
-    path: str
-    """As the loader names it: folder that was searched and name; links not followed."""
-    elf: Elf
-    via: str
-    """program | path | LD_PRELOAD | rpath | runpath | LD_LIBRARY_PATH | ldconfig | default"""
-    loader: Loaded | None = None
-    """The object that brought it in; its DT_RPATH counts for what this one needs."""
-    needed_by: list[Loaded] = field(default_factory=list)
-    """Every object that names it as needed, in order."""
+    __slots__ = ("elf", "loader", "needed_by", "path", "via")
+
+    def __init__(self, path: str, elf: Elf, via: str, loader: Loaded | None = None) -> None:
+        self.path = path
+        """As the loader names it: folder that was searched and name; links not followed."""
+        self.elf = elf
+        self.via = via
+        """program | path | LD_PRELOAD | rpath | runpath | LD_LIBRARY_PATH | ldconfig | default"""
+        self.loader = loader
+        """The object that brought it in; its DT_RPATH counts for what this one needs."""
+        self.needed_by: list[Loaded] = []
+        """Every object that names it as needed, in order."""
 
     @property
     def name(self) -> str:

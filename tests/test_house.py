@@ -119,7 +119,7 @@ def test_what_a_probe_provides_is_in_the_catalogue() -> None:
             ), pattern
 
 
-def catalogue() -> tuple[envaudit.facts.FactSpec, ...]:  # type: ignore[name-defined]
+def catalogue() -> tuple[envaudit.facts.FactSpec, ...]:
     from envaudit.facts import CATALOGUE
 
     return CATALOGUE

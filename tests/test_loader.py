@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envaudit.elf import NotElf
 from envaudit.host import Host
-from envaudit.loader import Elf, Files, NotElf, Process, expand, read_elf
+from envaudit.loader import Elf, Files, Process, expand, read_elf
 from tests.probing import machine
 
 GCC = ["gcc", "-shared", "-fPIC", "-xc", "-Wl,--no-as-needed", "-Wl,--allow-shlib-undefined"]

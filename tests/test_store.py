@@ -157,7 +157,7 @@ def test_a_full_store_path_may_be_a_link(store: Store, tmp_path: Path) -> None:
 
 def test_the_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert default_folder({"HOME": "/root"}) == "/var/lib/envaudit"
+    assert default_folder({"HOME": "/home/a"}) == "/var/lib/envaudit"
     assert default_folder({}) == "/var/lib/envaudit"
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert default_folder({"HOME": "/home/a"}) == "/home/a/.local/state/envaudit"

@@ -97,7 +97,7 @@ def parse_compiler(text: str) -> str | None:
     old = re.search(r"\bgcc version (\d+(?:\.\d+)*)", text)
     if old:
         return f"gcc {old.group(1)}"
-    new = re.search(r"\bgcc(?:-[\d.]+)?(?:\.real)? \((?:[^()]|\([^()]*\))*\) (\d+(?:\.\d+)*)", text)
+    new = re.search(r"\bgcc(?:-[\d.]+)?(?:\.\w+)? \((?:[^()]|\([^()]*\))*\) (\d+(?:\.\d+)*)", text)
     return f"gcc {new.group(1)}" if new else None
 
 

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from envaudit.elf import NotElf
 from envaudit.entries import FRAMEWORKS, Build, importer
 from envaudit.libversion import FAMILIES, Versions, family_of, is_main
-from envaudit.loader import Files, Loaded, NotElf, Process, read_strings
+from envaudit.loader import Files, Loaded, Process, read_strings
 from envaudit.probes import Look
 
 INSTALLS_LIMIT = 40
