@@ -49,10 +49,10 @@ NOBODY = frozenset(_NOBODY.split())
 and a word as common as these would be replaced where it is none."""
 
 _PUBLIC_HOSTS = """
-pypi.org pythonhosted.org pytorch.org python.org anaconda.com anaconda.org conda.io
+pytorch.org python.org anaconda.com anaconda.org conda.io
 prefix.dev nvidia.com nvcr.io docker.io docker.com quay.io ghcr.io gcr.io k8s.io github.com
 githubusercontent.com gitlab.com bitbucket.org huggingface.co hf.co googleapis.com google.com
-microsoft.com ubuntu.com debian.org fedoraproject.org redhat.com centos.org rockylinux.org
+microsoft.com ubuntu.com fedoraproject.org redhat.com centos.org rockylinux.org
 almalinux.org opensuse.org suse.com archlinux.org alpinelinux.org kernel.org gnu.org vllm.ai
 tensorflow.org json-schema.org readthedocs.io
 """

@@ -208,8 +208,8 @@ def test_a_replacement_is_nothing_that_was_there_before() -> None:
         ),
         (f"root=UUID={BOOT}", "root=UUID=00000000-0000-0000-0000-000000000001"),
         ("/docker/" + "0123456789abcdef" * 4, "/docker/id-1"),
-        ("https://hquux:geheim@pypi.org/simple", "https://pypi.org/simple"),
-        ("https://x:a/b@pypi.org/simple", "https://pypi.org/simple"),
+        ("https://hquux:geheim@github.com/simple", "https://github.com/simple"),
+        ("https://x:a/b@github.com/simple", "https://github.com/simple"),
         ("http://proxy7:3128", "http://host-1:3128"),
         ("tcp://zx81:29500", "tcp://host-1:29500"),
         ("https://pypi.uni-ort.de/simple", "https://host-1/simple"),
@@ -247,7 +247,7 @@ def test_what_is_found_by_its_form(text: str, after: str) -> None:
         "git+https://github.com/org/repo@main",
         "git@github.com:org/repo.git",
         "getty@tty1.service cuda@12.4.0",
-        "https://files.pythonhosted.org/packages/x.whl",
+        "https://objects.githubusercontent.com/packages/x.whl",
         "nvcr.io/nvidia/pytorch:26.10-py3@sha256:" + "0123456789abcdef" * 4,
         "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
         "google.protobuf.internal torch.local",
@@ -329,7 +329,7 @@ kinds = st.one_of(
     odd.map(lambda host: (host, f"tcp://{host}:29500")),
     odd.map(lambda host: (f"{host}.de", f"https://www.{host}.de/x")),
     odd.map(lambda user: (f"{user}@{user}.org", f"write to {user}@{user}.org")),
-    odd.map(lambda word: (f"{word}9", f"https://{word}:{word}9@pypi.org/")),
+    odd.map(lambda word: (f"{word}9", f"https://{word}:{word}9@github.com/")),
     st.tuples(octet, octet, octet, octet)
     .map(lambda four: ("{}.{}.{}.{}".format(*four), "at {}.{}.{}.{}:1".format(*four)))
     .filter(lambda pair: not pair[0].startswith("127.")),

@@ -48,7 +48,7 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
     for group in _groups(f for f in roots if f.severity != "note"):
         lines += [*_finding(group, follows, style), ""]
     if quiet:
-        return "\n".join(lines).rstrip() + "\n"
+        return _end(lines, style)
     notes = [f for f in roots if f.severity == "note"]
     open_questions = [f for f in said.findings if undecided(f)]
     if notes:
@@ -76,7 +76,12 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
             "dim",
         )
     )
-    return "\n".join(lines) + "\n"
+    return _end(lines, style)
+
+
+def _end(lines: Sequence[str], style: Style) -> str:
+    text = "\n".join(lines).rstrip() + "\n"
+    return text if style.unicode else text.replace("…", "...")
 
 
 def _headline(said: Report, style: Style) -> str:
@@ -372,7 +377,7 @@ def comparison(said: Comparison, style: Style, *, verbose: bool = False) -> str:
             style,
             0,
         )
-    return "\n".join(lines).rstrip() + "\n"
+    return _end(lines, style)
 
 
 def _name(snapshot: Snapshot) -> str:

@@ -1,0 +1,471 @@
+"""The command line as a user meets it: commands, exit codes, errors in one or two lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import envaudit
+from envaudit import cli
+
+HERE = Path(__file__).parent.parent
+TOO_OLD = {"driver.version": "470.256.02", "torch.version": "2.14.1+cu130"}
+FINE = {"driver.version": "580.95.05", "torch.version": "2.14.1+cu130"}
+
+
+class Run:
+    """What a command line printed and how it ended."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.code = done.returncode
+        self.out = done.stdout
+        self.err = done.stderr
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def envaudit_command(*args: str | Path, stdin: str = "", **env: str) -> Run:
+    merged = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "VIRTUAL_ENV")}
+    merged.update({"PYTHONIOENCODING": "utf-8", **env})
+    return Run(
+        subprocess.run(
+            [sys.executable, "-m", "envaudit", *map(str, args)],
+            capture_output=True,
+            text=True,
+            input=stdin,
+            env=merged,
+            cwd=HERE,
+            timeout=60,
+            check=False,
+        )
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "old.json").write_text(json.dumps(FINE))
+    (tmp_path / "new.json").write_text(json.dumps({**FINE, "driver.version": "470.256.02"}))
+    return tmp_path
+
+
+def in_process(capsys: pytest.CaptureFixture[str], *args: str | Path) -> tuple[int, str, str]:
+    code = cli.run([str(arg) for arg in args])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+# -- judging files --------------------------------------------------------------------------------
+
+
+def test_a_flat_file_is_judged(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_process(capsys, "check", files / "old.json")[0] == 0
+    code, out, err = in_process(capsys, "check", files / "new.json", "--format", "json")
+    assert (code, err) == (2, "")
+    report = json.loads(out)
+    assert report["schema"] == "envaudit.report/1"
+    assert report["verdict"] == "fail"
+    (finding,) = report["findings"]
+    assert finding["cause"] == "driver-too-old"
+    assert {"fact": "driver.version", "value": "470.256.02", "source": "new.json"} in (
+        finding["evidence"]
+    )
+    assert finding["fix"]
+    assert all(
+        set(fix) == {"text", "command", "needs_root", "needs_reboot"} for fix in finding["fix"]
+    )
+    assert finding["sources"][0]["url"].startswith("https://")
+
+
+def test_text_says_verdict_evidence_why_fix_and_source(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = in_process(capsys, "check", files / "new.json")
+    assert out.startswith("FAIL  1 root cause")
+    for words in ("470.256.02", "580.65.06", "why: ", "fix: ", "source: ", "The stack"):
+        assert words in out
+    assert "\x1b[" not in out
+
+
+def test_all_shows_what_passed(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = in_process(capsys, "check", files / "old.json", "--all", "--format", "json")
+    verdicts = {f["verdict"] for f in json.loads(out)["findings"]}
+    assert {"pass", "not_applicable"} <= verdicts
+    _, out, _ = in_process(capsys, "check", files / "old.json", "--format", "json")
+    assert json.loads(out)["findings"] == []
+
+
+def test_quiet_says_the_verdict_and_what_failed(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = in_process(capsys, "check", "-q", files / "old.json")
+    assert out == "PASS  nothing found that does not fit together\n"
+
+
+def test_standard_input_and_several_files(files: Path) -> None:
+    assert envaudit_command("check", "-", stdin=json.dumps(TOO_OLD)).code == 2
+    part = files / "driver.json"
+    part.write_text('{"driver.version": "470.10"}')
+    rest = files / "torch.json"
+    rest.write_text('{"torch.version": "2.14.1+cu130"}')
+    assert envaudit_command("check", part, rest).code == 2
+
+
+def test_a_pasted_nvidia_smi_table_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    table = (HERE / "tests" / "texts" / "nvidia-smi-h100.txt").read_text()
+    run = envaudit_command("check", "-", "--format", "json", stdin=table)
+    assert run.code == 0, run.err
+    run = envaudit_command("check", "-", stdin="hello, is this a report?\n")
+    assert run.code == 64
+    assert "neither a snapshot nor a report that envaudit can read" in run.err
+
+
+def test_expected_gpus(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flat = files / "seven.json"
+    flat.write_text('{"gpu.count": 7, "driver.version": "580.95.05"}')
+    assert in_process(capsys, "check", flat, "--expect-gpus", "7")[0] == 0
+    code, out, _ = in_process(capsys, "check", flat, "--expect-gpus", "8")
+    assert code == 2
+    assert "7 GPU(s) seen, 8 expected" in out
+
+
+# -- looking --------------------------------------------------------------------------------------
+
+
+def test_a_look_is_kept_found_and_compared(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    base = ("--store", store, "--python", sys.executable)
+    first = envaudit_command("snapshot", "--label", "before", *base)
+    assert first.code == 0, first.err
+    assert str(store) in first.out
+    second = envaudit_command("snapshot", "-q", *base)
+    assert (second.code, second.out, second.err) == (0, "", "")
+    listed = envaudit_command("snapshots", "--store", store)
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["@1", "@2"]
+    assert "before" in listed.out
+    shown = envaudit_command("snapshots", "show", "before", "--store", store).json
+    assert shown["schema"] == "envaudit.snapshot/1"
+    assert len(shown["facts"]) >= 60
+    assert all(fact["source"] for fact in shown["facts"].values())
+    compared = envaudit_command("diff", "before", "@1", "--store", store, "--format", "json")
+    assert compared.code == 0, compared.err
+    said = compared.json
+    assert said["schema"] == "envaudit.diff/1"
+    assert {c["stability"] for c in said["changes"]} <= {"state"}
+    now = envaudit_command("diff", "--exit-code", *base)
+    assert now.code == 0, now.out
+    assert envaudit_command("check", "before", "--store", store).code == 0
+    removed = envaudit_command("snapshots", "prune", "--keep", "1", "--store", store)
+    assert removed.code == 0, removed.err
+
+
+def test_a_look_to_a_file_and_to_standard_output(tmp_path: Path) -> None:
+    place = tmp_path / "look.json"
+    run = envaudit_command("snapshot", "-o", place, "--python", sys.executable)
+    assert run.code == 0, run.err
+    assert stat.S_IMODE(place.stat().st_mode) & 0o600
+    data = json.loads(place.read_text())
+    assert envaudit_command("snapshot", "-o", "-", "--python", sys.executable).json["facts"]
+    assert data["target"]["executable"] == sys.executable
+
+
+def test_a_redacted_look_names_nobody() -> None:
+    run = envaudit_command("snapshot", "--redact", "-o", "-", "--python", sys.executable)
+    assert Path("/proc/sys/kernel/random/boot_id").read_text().strip() not in run.out
+    assert run.json["tool"]["redacted"] is True
+
+
+def test_an_image_is_looked_at_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "os-release").write_text('ID=ubuntu\nVERSION_ID="24.04"\n')
+    run = envaudit_command("snapshot", "--root", tmp_path, "-o", "-")
+    assert run.code == 0, run.err
+    facts = run.json["facts"]
+    assert facts["os.id"]["value"] == "ubuntu"
+    assert "kernel.release" not in facts
+    assert "driver.module.loaded" not in facts
+
+
+# -- showing --------------------------------------------------------------------------------------
+
+
+def test_facts_explain_and_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = in_process(capsys, "facts", "--name", "driver.*")
+    assert code == 0
+    assert 'nvidia-smi "Driver Version"' in out
+    code, out, _ = in_process(capsys, "explain", "driver-too-old")
+    assert code == 0
+    for words in (
+        "cuda-driver/minimum",
+        "source: ",
+        "min_driver_linux of cuda-minor-compat",
+        "fail:",
+    ):
+        assert words in out
+    code, out, _ = in_process(capsys, "matrix")
+    assert "gpu-products" in out
+    assert "driver-module/next-boot" in out
+    code, out, _ = in_process(capsys, "matrix", "show", "cuda-minor-compat")
+    assert "min_driver_linux=580.65.06" in out
+    code, out, _ = in_process(capsys, "matrix", "validate")
+    assert code == 0
+    assert out.endswith("valid\n")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert in_process(capsys, "--version")[1] == f"envaudit {envaudit.__version__}\n"
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = in_process(capsys, "--help")
+    assert code == 0
+    for name in ("snapshot", "check", "diff", "snapshots", "facts", "explain", "matrix"):
+        assert f"\n  {name} " in out
+        assert "..." not in next(line for line in out.splitlines() if line.startswith(f"  {name} "))
+        assert in_process(capsys, name, "--help")[0] == 0
+
+
+# -- wrong usage, hostile input -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["check", "--nonsense"], "No such option"),
+        (["check", "--format", "yaml"], "--format yaml: must be one of text, json"),
+        (["check", "--fail-on", "note"], "--fail-on note: must be one of error, warning"),
+        (["check", "--deadline", "soon"], "'soon' is not a valid float"),
+        (["check", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
+        (["check", "@99"], "@99"),
+        (["check", "/"], "/"),
+        (["check", "--root", "/nowhere"], "--root /nowhere: no such folder"),
+        (["check", "--python", "/etc/passwd"], "not an executable file"),
+        (["check", "--python", "/bin/ls"], "no Python interpreter"),
+        (["check", "--python", "/nowhere/python"], "/nowhere/python"),
+        (["check", "--python", "no-such-python"], "no-such-python"),
+        (["check", "x.json", "--python", "python3"], "for looking at a machine"),
+        (["check", "--matrices", "/nowhere"], "--matrices /nowhere: no such folder"),
+        (["diff", "no-such-label"], "no-such-label"),
+        (["explain", "driver-to-old"], "Did you mean driver-too-old"),
+        (["snapshots", "burn"], "must be one of list, show, prune"),
+        (["snapshots", "prune"], "needs --keep N"),
+        (["matrix", "show", "gpus"], "no such catalogue"),
+        (["snapshot", "--label", "a\nb", "-o", "-"], "label"),
+        (["snapshot", "-o", "/nowhere/x.json"], "/nowhere/x.json"),
+    ],
+)
+def test_wrong_usage_is_told_in_a_line_or_two(
+    args: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = [] if args[0] in ("explain", "matrix", "nonsense") else ["--store", str(tmp_path)]
+    code, out, err = in_process(capsys, *args, *store)
+    assert (code, out) == (64, "")
+    assert words in err
+    assert 1 <= len(err.splitlines()) <= 3
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[" * 200_000,
+        b'{"a.b":' * 100_000,
+        b"\xff\xfe{\x00}\x00",
+        b"\x80\x81\x82",
+        b"null",
+        b"[1, 2]",
+        b'"text"',
+        b"{}",
+        b'{"schema": "envaudit.snapshot/2"}',
+        b'{"schema": "envaudit.report/1"}',
+        b'{"schema": "envaudit.snapshot/1", "facts": []}',
+        b'{"driver.version": {"deep": 1}}',
+        b'{"driver.version": 1e999}',
+        b'{"driver.version": NaN}',
+        b'{"driver.version": ' + b"9" * 10_000 + b"}",
+        b'{"driver.version": "\\ud800"}',
+        b"\x00" * 1000,
+        b"{" + b" " * (17 << 20) + b"}",
+    ],
+    ids=[f"hostile{n}" for n in range(20)],
+)
+def test_hostile_files_end_in_one_clear_line(
+    data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "hostile.json"
+    path.write_bytes(data)
+    for args in (("check", path), ("diff", path, path)):
+        code, out, err = in_process(capsys, *args)
+        assert (code, out) == (64, ""), err
+        assert str(path) in err.splitlines()[0]
+        assert len(err.splitlines()) <= 2
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=400) | st.text(max_size=200).map(_encode))
+def test_any_bytes_end_in_a_verdict_or_one_clear_line(
+    data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "any"
+    path.write_bytes(data)
+    code, out, err = in_process(capsys, "check", path, "--format", "json")
+    assert code in (0, 2, 64)
+    if code == 64:
+        assert out == ""
+        assert len(err.splitlines()) <= 2
+    else:
+        json.loads(out)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+names = st.sampled_from(
+    [
+        "driver.version",
+        "driver.module.version",
+        "driver.libnvml.version",
+        "torch.version",
+        "torch.cuda.version",
+        "torch.arch_list",
+        "gpu.0.name",
+        "gpu.0.compute_capability",
+        "gpu.count",
+        "cudnn.version",
+        "nvswitch.count",
+        "fabricmanager.version",
+        "cuda.nvcc.version",
+        "nvcc.host_compiler.gcc",
+        "python.conflicts",
+        "nvml.status",
+        "pci.gpu.count",
+        "driver.compat.version",
+    ]
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(facts=st.dictionaries(names, values, min_size=1))
+def test_facts_of_any_type_are_judged_without_a_crash(
+    facts: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "facts.json"
+    path.write_text(json.dumps(facts))
+    for output in ("json", "text"):
+        code, _, err = in_process(capsys, "check", path, "--format", output)
+        assert code in (0, 2, 64), err
+    code, _, err = in_process(capsys, "diff", path, path)
+    assert code in (0, 64), err
+
+
+def test_a_store_that_is_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "store"
+    place.write_text("not a folder")
+    for args in (["snapshots"], ["check", "@1"], ["diff"]):
+        code, out, err = in_process(capsys, *args, "--store", place)
+        assert (code, out) == (64, "")
+        assert str(place) in err
+        assert len(err.splitlines()) <= 2
+
+
+def test_a_file_without_read_permission_is_told(tmp_path: Path) -> None:
+    """Run as nobody, whom permissions bind; root may read everything."""
+    path = tmp_path / "secret.json"
+    path.write_text(json.dumps(FINE))
+    path.chmod(0)
+    script = (
+        "import os, sys\n"
+        "if os.geteuid() == 0:\n    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "from envaudit.cli import run\n"
+        "sys.exit(run(sys.argv[1:]))\n"
+    )
+    for folder in [tmp_path, *tmp_path.parents][:4]:
+        if folder.stat().st_uid == os.getuid():
+            folder.chmod(folder.stat().st_mode | 0o055)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import envaudit.cli, envaudit.inputs, envaudit.store\n"
+            "import envaudit.check, envaudit.matrix, envaudit.snapshot\n" + script,
+            "check",
+            str(path),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 64, done.stderr
+    assert "Permission denied" in done.stderr or "permission" in done.stderr.lower()
+    assert len(done.stderr.splitlines()) <= 2
+
+
+# -- where the output goes ------------------------------------------------------------------------
+
+
+def test_output_to_a_file_is_atomic_and_follows_links(files: Path) -> None:
+    target = files / "report.json"
+    target.write_text("old")
+    link = files / "link.json"
+    link.symlink_to(target)
+    run = envaudit_command("check", files / "new.json", "--format", "json", "-o", link)
+    assert (run.code, run.out) == (2, "")
+    assert link.is_symlink()
+    assert json.loads(target.read_text())["verdict"] == "fail"
+    assert [p.name for p in files.glob(".envaudit-*")] == []
+
+
+def test_output_to_a_full_disk_leaves_the_old_file(files: Path) -> None:
+    run = envaudit_command("check", files / "new.json", "-o", "/dev/full")
+    assert run.code == 64
+    assert "No space left on device" in run.err
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_odd_locales_get_plain_signs(files: Path, encoding: str) -> None:
+    run = envaudit_command("check", files / "new.json", PYTHONIOENCODING=encoding, LC_ALL="C")
+    assert run.code == 2, run.err
+    assert run.out.isascii()
+
+
+def test_colour_only_where_it_is_wanted(files: Path) -> None:
+    plain = envaudit_command("check", files / "new.json")
+    forced = envaudit_command("check", files / "new.json", FORCE_COLOR="1")
+    refused = envaudit_command("check", files / "new.json", FORCE_COLOR="1", NO_COLOR="1")
+    assert "\x1b[" not in plain.out
+    assert "\x1b[" in forced.out
+    assert refused.out == plain.out
+
+
+def test_a_reader_that_goes_away_is_no_error(files: Path) -> None:
+    script = f"{sys.executable} -m envaudit facts | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, cwd=HERE, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_home_and_no_store_is_told(files: Path) -> None:
+    run = envaudit_command("check", files / "old.json", HOME="", XDG_STATE_HOME="")
+    assert run.code == 0, run.err
