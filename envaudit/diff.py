@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from envaudit.check import check, told
@@ -88,12 +89,18 @@ def kind_of(name: str, before: Value | None, after: Value | None) -> ChangeKind:
     spec = spec_of(name)
     if spec is not None and spec.kind == "version":
         try:
-            order = compare(after, before)
+            # A package may move in its revision only: then all its numbers decide.
+            order = compare(after, before) or _finer(after, before)
         except Incomparable:
             return "changed"
         if order:
             return "upgraded" if order > 0 else "downgraded"
     return "changed"
+
+
+def _finer(after: Value, before: Value) -> int:
+    a, b = ([int(n) for n in re.findall(r"\d+", str(side))] for side in (after, before))
+    return (a > b) - (a < b)
 
 
 def suspects(changes: Sequence[Change], appeared: Sequence[Finding]) -> list[Suspect]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit import ldcache
+from envaudit import elf, ldcache
 from envaudit.host import Host
 
 VERSION = r"\d{3,4}\.\d+(?:\.\d+)*"
@@ -42,7 +42,7 @@ class Loader:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.arch = host.arch or ldcache.elf_arch(self._head("/bin/sh"))
+        self.arch = host.arch or elf.arch(self._head("/bin/sh"))
         self.entries = ldcache.read_cache(host)
         self.mounts = parse_mountinfo(host.read_or("/proc/self/mountinfo"))
 
@@ -102,12 +102,12 @@ class Loader:
 
     def _fits(self, path: str) -> bool:
         """Whether the loader would pass it over: a library for another architecture."""
-        arch = ldcache.elf_arch(self._head(path))
+        arch = elf.arch(self._head(path))
         return arch is None or self.arch is None or arch == self.arch
 
     def _head(self, path: str) -> bytes:
         try:
-            return self.host.read_bytes(path, 20)
+            return self.host.read_bytes(path, elf.HEAD_BYTES)
         except OSError:
             return b""
 

@@ -153,9 +153,11 @@ class ElfFile:
             raise NotElf("section headers without names")
         texts = self.piece(table[names][4], min(table[names][5], NAMES_LIMIT_BYTES))
         found = []
+        left = NAMES_LIMIT_BYTES  # names may share their bytes, so all of them may be long
         for name, kind, _, _, offset, length, *_ in table:
             end = texts.find(b"\0", name)
-            if end < 0:
+            left -= max(0, end - name)
+            if end < 0 or left < 0:
                 raise NotElf("invalid section name")
             found.append(Section(_text(texts[name:end]), kind, offset, length))
         return found
@@ -186,7 +188,10 @@ class ElfFile:
         address = last.get(DT_STRTAB, -1)
         for s in segments:
             if s.kind == PT_LOAD and s.address <= address < s.address + s.size:
-                return Dynamic(entries, last, address - s.address + s.offset)
+                strings = address - s.address + s.offset
+                if strings not in _FILE_OFFSETS:
+                    raise NotElf("invalid offset")
+                return Dynamic(entries, last, strings)
         raise NotElf("dynamic section without strings")
 
     def string(self, at: int) -> str:

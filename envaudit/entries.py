@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from envaudit.host import Host
 from envaudit.libversion import FAMILIES, Versions, family_of, is_main
-from envaudit.loader import Files, Loaded, Process
+from envaudit.loader import Files, Loaded, Process, is_soname
 
 TEXT_LIMIT_BYTES = 1 << 19
 """Most that is read of a framework's Python file; torch/__init__.py has 110 KB."""
@@ -87,7 +87,7 @@ class Opens(NamedTuple):
     """Libraries that a library opens by name when it is used."""
 
     opener: str
-    """Pattern of its soname."""
+    """Its soname; up to the dot before a number that may be any."""
     names: tuple[str, ...]
     """{release} stands for the first two numbers of the opener's version (12.8)."""
     optional: bool = False
@@ -96,27 +96,27 @@ class Opens(NamedTuple):
 
 OPENS: tuple[Opens, ...] = (
     Opens(
-        r"libcudnn\.so\.9",
+        "libcudnn.so.9",
         ("libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9", "libcudnn_adv.so.9"),
     ),
-    Opens(r"libcudnn\.so\.9", ("libcudnn_ext.so.9",), optional=True),
+    Opens("libcudnn.so.9", ("libcudnn_ext.so.9",), optional=True),
     Opens(
-        r"libcudnn_graph\.so\.9",
+        "libcudnn_graph.so.9",
         ("libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9")
         + ("libcudnn_engines_runtime_compiled.so.9", "libcudnn_engines_tensor_ir.so.9"),
         optional=True,
     ),
-    Opens(r"libcudnn\.so\.8", ("libcudnn_ops_infer.so.8", "libcudnn_cnn_infer.so.8")),
+    Opens("libcudnn.so.8", ("libcudnn_ops_infer.so.8", "libcudnn_cnn_infer.so.8")),
     Opens(
-        r"libcudnn\.so\.8",
+        "libcudnn.so.8",
         ("libcudnn_adv_infer.so.8", "libcudnn_ops_train.so.8", "libcudnn_cnn_train.so.8")
         + ("libcudnn_adv_train.so.8",),
         optional=True,
     ),
-    Opens(r"libnvrtc\.so\.[\d.]+", ("libnvrtc-builtins.so.{release}",)),
-    Opens(r"libcufft\.so\.11", ("libnvJitLink.so.12",), optional=True),
-    Opens(r"libcufft\.so\.12", ("libnvJitLink.so.13",), optional=True),
-    Opens(r"libnccl\.so\.\d+", ("libnccl-net.so",), optional=True),
+    Opens("libnvrtc.so.", ("libnvrtc-builtins.so.{release}",)),
+    Opens("libcufft.so.11", ("libnvJitLink.so.12",), optional=True),
+    Opens("libcufft.so.12", ("libnvJitLink.so.13",), optional=True),
+    Opens("libnccl.so.", ("libnccl-net.so",), optional=True),
 )
 """Who opens what by name: found by the rules of the library that opens it."""
 
@@ -161,7 +161,7 @@ class Build:
         process = Process(self.files, self.program)
         caller = importer(process)
         for family in FAMILIES:
-            names = process.available(_sonames(family.stem), caller)
+            names = process.available(family.stem, caller)
             if names:
                 newest = max(names, key=lambda name: [int(n) for n in re.findall(r"\.(\d+)", name)])
                 _open_optional(process, newest, caller)
@@ -188,9 +188,9 @@ class Build:
         if "*" not in pattern:
             path = f"{folder}/{pattern}"
             return [path] if self.host.exists(path) else []
-        begin = pattern.split("*", 1)[0]
-        names = [name for name in self.host.listdir(folder) if name.startswith(begin)]
-        return [f"{folder}/{name}" for name in names if fnmatchcase(name, pattern)]
+        begin, _, end = pattern.partition("*")
+        names = self.files.names(folder, begin)
+        return [f"{folder}/{name}" for name in names if _fits(name[len(begin) :], f"*{end}")]
 
     def _text(self, path: str) -> str:
         try:
@@ -209,13 +209,12 @@ class Build:
     ) -> None:
         """Open libraries of which only the stem is known, where that can mean one only."""
         for stem in stems:
-            pattern = _sonames(stem)
-            if any(pattern.fullmatch(one.name) for one in process.loaded):
+            if any(is_soname(one.name, stem) for one in process.loaded):
                 continue
             names: set[str] = set()
             for own in (True, False):  # what a build brings along is what it was built for
                 for opener in openers:
-                    names |= set(process.available(pattern, opener, own=own))
+                    names |= set(process.available(stem, opener, own=own))
                 if names:
                     break
             if len(names) > 1:
@@ -234,9 +233,10 @@ class Build:
         """Open what loaded libraries open by name when they are used."""
         for one in process.loaded:  # grows while it is walked
             for row in OPENS:
-                if not re.fullmatch(row.opener, one.name):
+                begins = row.opener[-1] == "." and one.name.startswith(row.opener)
+                if not begins and one.name != row.opener:
                     continue
-                version, _ = self.versions.of(self.host.real(one.path))
+                version, _ = self.versions.of(self.files.real(one.path))
                 release = ".".join(version.split(".")[:2])
                 for name in row.names:
                     if "{release}" in name and "." not in release:
@@ -326,8 +326,13 @@ def importer(process: Process) -> Loaded | None:
     return process.program
 
 
-def _sonames(stem: str) -> re.Pattern[str]:
-    return re.compile(re.escape(stem) + r"\.so\.\d+(\.\d+)?")
+def _fits(name: str, pattern: str) -> bool:
+    """fnmatch for patterns that begin with *, without its 0.1 ms for each new one if it can be."""
+    if pattern == "*[0-9]":  # what torch ends them with
+        return name[-1:] in set("0123456789")
+    if not re.search(r"[*?\[]", pattern[1:]):
+        return name.endswith(pattern[1:])
+    return fnmatchcase(name, pattern)
 
 
 def _open_optional(process: Process, name: str, caller: Loaded | None) -> None:

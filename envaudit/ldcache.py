@@ -59,17 +59,6 @@ _MULTIARCH = {
 }
 
 
-_ELF_MACHINES = {
-    3: "i386",
-    21: "ppc64le",
-    22: "s390x",
-    40: "armv7l",
-    62: "x86_64",
-    183: "aarch64",
-    243: "riscv64",
-}
-
-
 class Entry(NamedTuple):
     """One library of the cache."""
 
@@ -142,13 +131,6 @@ def lookup(entries: Sequence[Entry], soname: str, arch: str | None) -> str | Non
     return next(
         (e.path for e in entries if e.soname == soname and not e.hwcap and e.fits(arch)), None
     )
-
-
-def elf_arch(head: bytes) -> str | None:
-    """The machine architecture that the first 20 bytes of an ELF file name; None for any other."""
-    if len(head) < 20 or head[:4] != b"\x7fELF":
-        return None
-    return _ELF_MACHINES.get(int.from_bytes(head[18:20], "big" if head[5] == 2 else "little"))
 
 
 def default_dirs(arch: str | None) -> tuple[str, ...]:

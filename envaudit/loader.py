@@ -24,6 +24,7 @@ import os
 import posixpath
 import re
 import stat
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -129,6 +130,7 @@ def read_strings(host: Host, path: str, elf: Elf) -> bytes:
         os.close(fd)
 
 
+_NUMBERS = re.compile(r"\d+(\.\d+)?")
 _TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM))")
 
 
@@ -156,7 +158,10 @@ class Files:
         self.entries = ldcache.read_cache(host)
         self._elves: dict[str, Elf | NotElf | OSError] = {}
         self._ids: dict[str, tuple[int, int] | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._folders: dict[str, str] = {}
         self._hwcaps: dict[str, tuple[str, ...]] = {}
+        self._caches: dict[str | None, tuple[dict[str, list[str]], dict[str, str]]] = {}
 
     def elf(self, path: str) -> Elf:
         """The dynamic section of a file. Raises OSError and NotElf."""
@@ -182,6 +187,44 @@ class Files:
                 self._ids[path] = (status.st_dev, status.st_ino) if regular else None
         return self._ids[path]
 
+    def real(self, path: str) -> str:
+        """The real path behind a file's path. Raises OSError."""
+        folder, name = posixpath.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = self.host.real(folder).rstrip("/")
+        place = f"{self._folders[folder]}/{name}"
+        return place if self.host.readlink(place) is None else self.host.real(place)
+
+    def cache(self, arch: str | None) -> tuple[dict[str, list[str]], dict[str, str]]:
+        """Paths by soname in ld.so.cache for an architecture, and those for special CPUs."""
+        if arch not in self._caches:
+            paths: dict[str, list[str]] = {}
+            special: dict[str, str] = {}
+            for entry in self.entries:
+                if entry.fits(arch):
+                    if entry.hwcap:
+                        special.setdefault(entry.soname, entry.path)
+                    else:
+                        paths.setdefault(entry.soname, []).append(entry.path)
+            self._caches[arch] = paths, special
+        return self._caches[arch]
+
+    def names(self, folder: str, begin: str = "") -> list[str]:
+        """Names in a folder that begin so, sorted; none where it cannot be listed."""
+        if folder not in self._names:
+            try:
+                real = self.host.real(folder)
+                if real not in self._names:
+                    self._names[real] = self.host.listdir(real)
+                self._names[folder] = self._names[real]
+            except OSError:
+                self._names[folder] = []
+        names = self._names[folder]
+        first = last = bisect_left(names, begin)
+        while last < len(names) and names[last].startswith(begin):
+            last += 1
+        return names[first:last]
+
     def hwcaps(self, folder: str) -> tuple[str, ...]:
         """The folders for special CPUs below a library folder."""
         if folder not in self._hwcaps:
@@ -192,6 +235,12 @@ class Files:
                 names = []
             self._hwcaps[folder] = tuple(f"{below}/{name}" for name in names)
         return self._hwcaps[folder]
+
+
+def is_soname(name: str, stem: str) -> bool:
+    """Whether a name is STEM.so.1 or STEM.so.1.2, as those are by which libraries are opened."""
+    begin = f"{stem}.so."
+    return name.startswith(begin) and _NUMBERS.fullmatch(name, len(begin)) is not None
 
 
 class Loaded:
@@ -256,13 +305,7 @@ class Process:
             # A loader of another tree (Nix, Guix, Gentoo prefix) knows its own folders only.
             self.default_dirs = (home,)
         else:
-            for entry in files.entries:
-                if not entry.fits(arch):
-                    continue
-                if entry.hwcap:
-                    self._cache_hwcaps.setdefault(entry.soname, entry.path)
-                else:
-                    self._cache.setdefault(entry.soname, []).append(entry.path)
+            self._cache, self._cache_hwcaps = files.cache(arch)
         if program is not None:
             self.program = Loaded(program, elf, "program")
             self._keep(self.program)
@@ -325,13 +368,12 @@ class Process:
             del one.needed_by[count:]
         return False
 
-    def available(
-        self, pattern: re.Pattern[str], caller: Loaded | None = None, *, own: bool = False
-    ) -> list[str]:
-        """Names of libraries matching `pattern` that dlopen from `caller` could find.
+    def available(self, stem: str, caller: Loaded | None = None, *, own: bool = False) -> list[str]:
+        """Names STEM.so.1 or STEM.so.1.2 of libraries that dlopen from `caller` could find.
 
         With `own` only those in folders that the caller or what brought it in names itself.
         """
+        begin = f"{stem}.so."
         folders = [
             folder
             for folder, via in self._folders(caller or self.program)
@@ -340,14 +382,10 @@ class Process:
         found: set[str] = set()
         if not own:
             folders += self.default_dirs
-            found |= {name for name in [*self._names, *self._cache] if pattern.fullmatch(name)}
+            found.update(name for name in (*self._names, *self._cache) if name.startswith(begin))
         for folder in dict.fromkeys(folders):
-            try:
-                names = self.files.host.listdir(folder)
-            except OSError:
-                continue
-            found |= {name for name in names if pattern.fullmatch(name)}
-        return sorted(found)
+            found.update(self.files.names(folder, begin))
+        return sorted(name for name in found if is_soname(name, stem))
 
     # -- inside --------------------------------------------------------------------------
 

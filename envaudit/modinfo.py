@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from envaudit.elf import ElfFile, NotElf
 from envaudit.host import Host
 
 _MODULE_FILE = re.compile(
@@ -61,7 +62,10 @@ class ModuleInfo(NamedTuple):
 
 def from_file(read: Callable[[int, int], bytes], size: int) -> ModuleInfo | None:
     """An uncompressed module; `read(offset, length)` gives its bytes. None where it is no ELF."""
-    section = _modinfo_section(read)
+    try:
+        section = ElfFile(read).section(".modinfo", _SECTION_LIMIT_BYTES)
+    except NotElf:
+        return None
     if section is None:
         return None
     tail = read(max(0, size - _SIGNATURE_LIMIT_BYTES), _SIGNATURE_LIMIT_BYTES)
@@ -161,34 +165,6 @@ def decompressed(read: Callable[[int, int], bytes], suffix: str) -> Iterator[byt
                 yield chunk
     except errors as problem:
         raise ValueError(f"broken {suffix[1:]} data: {problem}") from problem
-
-
-def _modinfo_section(read: Callable[[int, int], bytes]) -> bytes | None:
-    """The bytes of section .modinfo of an ELF file of either class and byte order."""
-    head = read(0, 64)
-    if len(head) < 52 or head[:4] != b"\x7fELF":
-        return None
-    order = ">" if head[5] == 2 else "<"
-    wide = head[4] == 2
-    try:
-        if wide:
-            table = struct.unpack_from(order + "Q", head, 40)[0]
-            entry, count, names = struct.unpack_from(order + "3H", head, 58)
-        else:
-            table = struct.unpack_from(order + "I", head, 32)[0]
-            entry, count, names = struct.unpack_from(order + "3H", head, 46)
-        layout = struct.Struct(order + ("IIQQQQ" if wide else "IIIIII"))
-        if entry < layout.size or names >= count:
-            return None
-        headers = read(table, entry * count)
-        sections = [layout.unpack_from(headers, entry * i) for i in range(count)]
-    except struct.error:
-        return None
-    name_table = read(sections[names][4], min(sections[names][5], _SECTION_LIMIT_BYTES))
-    for name, _, _, _, offset, size in sections:
-        if name_table[name : name + 9] == b".modinfo\0":
-            return read(offset, min(size, _SECTION_LIMIT_BYTES))
-    return None
 
 
 def _fields(pieces: Iterable[bytes]) -> dict[str, str]:

@@ -1,23 +1,17 @@
-"""The binary files of a recorded machine, made from the words in its binaries.json.
+"""Binary files made from words, for recorded machines and for tests that need a few of them.
 
-Libraries, kernel modules, caches and package databases cannot be read in a diff, so each machine
-says in words what they hold and this writes them: `python -m tests.binaries [MACHINE]...` after a
-change. The kinds are the functions in KINDS; README.md in tests/machines shows each.
+They hold what probes read, in its real form, and nothing else.
 """
 
 from __future__ import annotations
 
-import json
 import lzma
 import struct
-import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tests import making
-
-MACHINES = Path(__file__).parent / "machines"
 
 _MACHINE_CODES = {"x86_64": 62, "aarch64": 183}
 _CACHE_FLAGS = {"x86_64": making.X86_64, "aarch64": making.AARCH64}
@@ -61,13 +55,13 @@ def shared_object(
     def segment(kind: int, offset: int, size: int) -> bytes:
         return struct.pack("<IIQQQQQQ", kind, 4, offset, offset, offset, size, size, 8)
 
-    segments = [(1, 0, end), (2, dynamic_at, len(dynamic))]
+    segments = [segment(1, 0, end), segment(2, dynamic_at, len(dynamic))]
     if interpreter:
-        segments.insert(0, (3, start, len(head)))
+        segments.insert(0, segment(3, start, len(head)))
     header = making.elf_head(_MACHINE_CODES[arch]) + struct.pack(
         "<IQQQIHHHHHH", 1, 0, 64, 0, 0, 64, 56, count, 0, 0, 0
     )
-    return b"".join([header, *(segment(*one) for one in segments), head, strings, dynamic, literal])
+    return b"".join([header, *segments, head, strings, dynamic, literal])
 
 
 def kernel_module(*, fields: Mapping[str, str], signer: str = "", packing: str = "") -> bytes:
@@ -80,7 +74,7 @@ def kernel_module(*, fields: Mapping[str, str], signer: str = "", packing: str =
 
 def zstd_frame(data: bytes) -> bytes:
     """The data in one uncompressed block: every decompressor takes it, and none wrote it."""
-    assert len(data) < 1 << 16
+    assert 256 <= len(data) < 1 << 16
     # Frame header: single segment, two bytes of content size (less 256). Block: last, raw.
     head = b"\x28\xb5\x2f\xfd\x60" + struct.pack("<H", len(data) - 256)
     return head + struct.pack("<I", len(data) << 3 | 1)[:3] + data
@@ -92,66 +86,29 @@ def ld_cache(*, entries: Sequence[str], arch: str = "x86_64") -> bytes:
     return making.ld_cache([(path.rpartition("/")[2], path, flags) for path in entries])
 
 
-def plain(*, hex: str) -> bytes:  # noqa: A002 - the word in the file
-    """Bytes written in hexadecimal."""
-    return bytes.fromhex(hex)
+def rpm_database(*, packages: Sequence[str]) -> bytes:
+    """An rpmdb.sqlite of packages written as NAME-[EPOCH:]VERSION-RELEASE.ARCH."""
+    headers: dict[str, list[bytes]] = {}
+    for package in packages:
+        rest, _, arch = package.rpartition(".")
+        name, version, release = rest.rsplit("-", 2)
+        epoch, _, version = version.rpartition(":")
+        number = int(epoch) if epoch else None
+        blob = making.rpm_header(name, version, release, epoch=number, arch=arch)
+        headers.setdefault(name, []).append(blob)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rpmdb.sqlite"
+        making.rpm_database(path, headers)
+        return path.read_bytes()
 
 
 KINDS: dict[str, Callable[..., bytes]] = {
     "shared object": shared_object,
     "kernel module": kernel_module,
     "ld.so.cache": ld_cache,
-    "bytes": plain,
+    "rpm database": rpm_database,
+    "hex": lambda *, digits: bytes.fromhex(digits),
+    "text": lambda *, text: text.encode(),
 }
-
-
-def rpm_database(path: Path, packages: Sequence[str], files: Mapping[str, str]) -> None:
-    """An rpmdb.sqlite: packages as NAME-[EPOCH:]VERSION-RELEASE.ARCH, files by who owns them."""
-    headers: dict[str, list[bytes]] = {}
-    numbers: dict[str, int] = {}
-    for number, package in enumerate(packages, 1):
-        rest, _, arch = package.rpartition(".")
-        name, version, release = rest.rsplit("-", 2)
-        epoch, _, version = version.rpartition(":")
-        blob = making.rpm_header(
-            name, version, release, epoch=int(epoch) if epoch else None, arch=arch
-        )
-        headers.setdefault(name, []).append(blob)
-        numbers[name] = number
-    path.unlink(missing_ok=True)
-    making.rpm_database(path, headers, [(base, numbers[owner]) for base, owner in files.items()])
-
-
-def described(machine: Path) -> dict[str, dict[str, Any]]:
-    """Path to what binaries.json says of it."""
-    file = machine / "binaries.json"
-    told: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
-    return told
-
-
-def content(said: Mapping[str, Any]) -> bytes:
-    """The bytes that one entry of binaries.json describes."""
-    words = dict(said)
-    return KINDS[words.pop("kind")](**words)
-
-
-def unpacked(path: Path) -> bytes:
-    """What a file holds, without the compression, whose bytes may differ between releases."""
-    data = path.read_bytes()
-    return lzma.decompress(data) if path.suffix == ".xz" else data
-
-
-def write(machine: Path) -> None:
-    """Write every binary file of a machine."""
-    for name, said in described(machine).items():
-        path = machine / "root" / name.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if said["kind"] == "rpm database":
-            rpm_database(path, said["packages"], said.get("files", {}))
-        else:
-            path.write_bytes(content(said))
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:] or sorted(path.name for path in MACHINES.iterdir() if path.is_dir()):
-        write(MACHINES / name)
+"""What a binary file can be: its kind to what makes it of the other words of its section. Text is
+binary where it has a NUL or no newline at its end."""

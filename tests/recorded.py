@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fake_nvml import build, environment
-
-MACHINES = Path(__file__).parent / "machines"
+from tests.recording import MACHINES, unpack
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,8 @@ class Ran:
 def audit(machine: str, *args: str, libraries: Path, timeout: float = 60) -> Ran:
     """`envaudit ARGS` on a recorded machine, with the fake NVML where the machine describes one.
 
-    `libraries` is a folder in which the fake library may be built (and is kept).
+    `libraries` is a folder in which the fake library may be built and the machine unpacked; both
+    are kept there.
     """
     folder = MACHINES / machine
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA", "NVIDIA", "LD_"))}
@@ -42,8 +42,9 @@ def audit(machine: str, *args: str, libraries: Path, timeout: float = 60) -> Ran
         without = folder / "nvml-without.txt"
         names = frozenset(without.read_text().split()) if without.exists() else frozenset()
         env.update(environment(build(libraries, names), description))
+    unpacked = unpack(folder, libraries / machine)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.run_recorded", str(folder), *args],
+        [sys.executable, "-m", "tests.run_recorded", str(unpacked), *args],
         capture_output=True,
         text=True,
         env=env,

@@ -19,7 +19,6 @@ from tests.making import (
     I386,
     X86_64,
     compatible_ld_cache,
-    elf_head,
     ld_cache,
     old_ld_cache,
 )
@@ -112,15 +111,6 @@ def test_default_folders() -> None:
     )
     assert "/usr/lib64" in ldcache.default_dirs("aarch64")
     assert "/lib/aarch64-linux-gnu" in ldcache.default_dirs(None)
-
-
-def test_the_architecture_of_an_elf_file() -> None:
-    assert ldcache.elf_arch(elf_head(62)) == "x86_64"
-    assert ldcache.elf_arch(elf_head(183)) == "aarch64"
-    assert ldcache.elf_arch(elf_head(3, bits=32)) == "i386"
-    assert ldcache.elf_arch(elf_head(9999)) is None
-    assert ldcache.elf_arch(b"#!/bin/sh\n" * 3) is None
-    assert ldcache.elf_arch(b"\x7fELF") is None
 
 
 def test_folders_of_ld_so_conf_with_includes(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import json
 import os
 import re
 import shlex
-import sqlite3
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,9 @@ from envaudit.facts import spec_of
 from envaudit.matrix import Matrices
 from envaudit.model import Absent, Fact, Snapshot, Unknown
 from envaudit.snapshot import load
-from tests import binaries
 from tests.fake_nvml import describe, machines
-from tests.recorded import MACHINES, Ran, audit
+from tests.recorded import Ran, audit
+from tests.recording import MACHINES, entries, unpack
 
 NAMES = sorted(path.name for path in MACHINES.iterdir() if path.is_dir())
 GOLDEN = Path(__file__).parent / "golden"
@@ -37,8 +35,6 @@ GOLDEN_NAMES = (
     "ubuntu2404-h100x8-healthy",
     "ubuntu2404-mixed-gpu-too-old",
 )
-FILE_LIMIT_BYTES = 24 << 10
-MACHINE_LIMIT_BYTES = 256 << 10
 
 every_machine = pytest.mark.parametrize("name", NAMES)
 
@@ -171,6 +167,7 @@ def test_a_machine_is_seen(name: str, libraries: Path) -> None:
     seen = {fact: snapshot.ask(fact) for fact in want["facts"]}
     values = {fact: a.value if isinstance(a, Fact) else a for fact, a in seen.items()}
     assert values == want["facts"]
+    assert {f: type(v) for f, v in values.items()} == {f: type(v) for f, v in want["facts"].items()}
     for fact in want["absent"]:
         assert isinstance(snapshot.ask(fact), Absent), snapshot.ask(fact)
     for fact in want["unknown"]:
@@ -186,7 +183,9 @@ def test_every_fact_is_in_the_catalogue_and_has_a_source(name: str, libraries: P
         assert spec_of(fact.name) is not None, fact.name
         assert fact.source.strip(), fact.name
     # A source is a place on the machine, never where its recording lies.
-    assert str(MACHINES) not in seen.file.read_text()
+    text = seen.file.read_text()
+    assert str(MACHINES) not in text
+    assert str(libraries) not in text
 
 
 @every_machine
@@ -251,46 +250,42 @@ def test_a_description_of_nvml_is_what_it_is_said_to_be(name: str) -> None:
         assert file.read_text() == describe(mapping)
 
 
-def contents(database: Path) -> list[Any]:
-    with sqlite3.connect(f"file:{database}?mode=ro&immutable=1", uri=True) as connection:
-        return [
-            connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
-            for table in ("Packages", "Name", "Basenames")
-        ]
-
-
 @every_machine
-def test_binary_files_are_what_the_words_say(name: str, tmp_path: Path) -> None:
-    """After a change of binaries.json: python -m tests.binaries MACHINE"""
-    machine = MACHINES / name
-    for path, said in binaries.described(machine).items():
-        place = machine / "root" / path.lstrip("/")
-        if said["kind"] == "rpm database":
-            fresh = tmp_path / "rpmdb.sqlite"
-            binaries.rpm_database(fresh, said["packages"], said.get("files", {}))
-            assert contents(place) == contents(fresh), path
-        else:
-            fresh = tmp_path / place.name
-            fresh.write_bytes(binaries.content(said))
-            assert binaries.unpacked(place) == binaries.unpacked(fresh), path
+def test_the_files_of_a_machine_are_in_order(name: str) -> None:
+    paths = [entry.path for entry in entries((MACHINES / name / "files.txt").read_text("utf-8"))]
+    assert paths == sorted(set(paths))
+    assert all("/../" not in f"{path}/" for path in paths)
 
 
-@every_machine
-def test_a_recording_is_small_and_whole(name: str) -> None:
-    root = MACHINES / name / "root"
-    sizes: Mapping[Path, int] = {
-        path: path.stat().st_size
-        for path in root.rglob("*")
-        if not path.is_symlink() and path.is_file()
-    }
-    assert max(sizes.values()) <= FILE_LIMIT_BYTES
-    assert sum(sizes.values()) <= MACHINE_LIMIT_BYTES
-    # Version control keeps no empty folder, so a probe must not need one.
-    assert not [p for p in root.rglob("*") if p.is_dir() and not any(p.iterdir())]
-    # What is no text is made from words.
-    described = {root / path.lstrip("/") for path in binaries.described(MACHINES / name)}
-    for path in sizes.keys() - described:
-        path.read_bytes().decode("utf-8")
+def test_a_machine_is_unpacked_as_it_is_written(tmp_path: Path) -> None:
+    machine = tmp_path / "machine"
+    machine.mkdir()
+    (machine / "machine.json").write_text("{}")
+    (machine / "files.txt").write_text(
+        "=== /dev/nvidia0\n"
+        "=== /etc/issue\nfirst\n\n== no section\n"
+        "=== /lib -> usr/lib\n"
+        "=== /proc/sys/kernel/tainted = 0\n"
+        '=== /sys/name {"kind": "text", "text": "no newline"}\n'
+        '=== /sys/secure {"kind": "hex", "digits": "0600000001"}\n'
+        "=== /usr/lib/x = 1\n"
+    )
+    root = unpack(machine, tmp_path / "there") / "root"
+    assert (root / "dev/nvidia0").read_bytes() == b""
+    assert (root / "etc/issue").read_text() == "first\n\n== no section\n"
+    assert os.readlink(root / "lib") == "usr/lib"
+    assert (root / "proc/sys/kernel/tainted").read_text() == "0\n"
+    assert (root / "sys/name").read_text() == "no newline"
+    assert (root / "sys/secure").read_bytes() == b"\x06\0\0\0\x01"
+    assert (root / "lib/x").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["a line\n", "=== relative\n", "=== /a -> b\nmore\n", "=== /a {}\nmore\n", "=== /a b\n"]
+)
+def test_a_line_that_belongs_nowhere_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no section|belongs to no file"):
+        list(entries(text))
 
 
 @every_machine

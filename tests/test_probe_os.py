@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from envaudit.host import Host
 from envaudit.probes.os import (
-    elf_machine,
     parse_libc_banner,
     parse_os_release,
     parse_redhat_release,
@@ -222,27 +221,12 @@ def test_xen_ruler_and_guest(tmp_path: Path, capabilities: str, name: str) -> No
     assert told_by(tmp_path, files).facts["os.virtualization"] == name
 
 
-@pytest.mark.parametrize(
-    ("header", "arch"),
-    [
-        (b"\x7fELF\x02\x01\x01" + bytes(11) + b"\x3e\0", "x86_64"),
-        (b"\x7fELF\x02\x01\x01" + bytes(11) + b"\x15\0", "ppc64le"),
-        (b"\x7fELF\x02\x02\x01" + bytes(11) + b"\0\x16", "s390x"),
-        (b"#!/bin/busybox sh and more", None),
-        (b"", None),
-    ],
-)
-def test_architecture_of_a_program(header: bytes, arch: str | None) -> None:
-    assert elf_machine(header) == arch
-
-
 @given(st.text(), st.binary())
 def test_no_text_breaks_a_parser(text: str, data: bytes) -> None:
     parse_os_release(text)
     parse_redhat_release(text)
     parse_libc_banner(data)
     parse_libc_banner(b"GNU C Library " + data)
-    elf_machine(data)
     wsl_version(text, False)
     virtualization(text, {"product_name": text}, text, text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envaudit.host import Host
-from envaudit.probes.toolkit import ccbin_in_flags, major_in_name, version_in_tool
+from envaudit.probes.toolkit import (
+    ccbin_in_flags,
+    major_in_name,
+    version_in_dpkg,
+    version_in_tool,
+)
 from envaudit.target import Target
 from tests.probing import Told, machine, probe
 
@@ -261,6 +267,71 @@ def test_cmake(tmp_path: Path) -> None:
     assert told.facts == {"cmake.version": "3.25.1"}
 
 
+STATUS = """Package: cmake-data
+Status: install ok installed
+Version: 3.25.1-1
+
+Package: cmake
+Status: install ok installed
+Architecture: amd64
+Version: 3.25.1-1
+Description: cross-platform, open-source make system
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1.2.3-1
+
+Package: odd
+Status: install ok installed
+Version: 2:3.27.0~rc2+dfsg-1"""
+
+
+@pytest.fixture(scope="module")
+def cmake(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A program with the version text of cmake among its constants."""
+    path = tmp_path_factory.mktemp("cmake") / "cmake"
+    source = b'const char text[] = "3.25.1"; int main(void) { return text[0]; }'
+    subprocess.run(["gcc", "-xc", "-", "-o", path], input=source, check=True)
+    return path.read_bytes()
+
+
+def test_cmake_of_debian_is_not_started(tmp_path: Path, cmake: bytes) -> None:
+    told = run(tmp_path, {"/usr/bin/cmake": cmake, "/var/lib/dpkg/status": STATUS})
+    assert told.facts == {"cmake.version": "3.25.1"}
+    assert told.sources["cmake.version"] == (
+        "/var/lib/dpkg/status and version text in /usr/bin/cmake"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/usr/bin/cmake", STATUS.replace("3.25.1-1\nDescr", "3.25.2-1\nDescr"), b"3.25.1"),
+        ("/usr/bin/cmake", STATUS, b"3.26.4"),
+        ("/usr/bin/cmake", STATUS.replace("Package: cmake\n", "Package: other\n"), b"3.25.1"),
+        ("/usr/local/bin/cmake", STATUS, b"3.25.1"),
+    ],
+)
+def test_cmake_that_is_not_as_the_package_says_is_asked(
+    tmp_path: Path, cmake: bytes, path: str, status: str, text: bytes
+) -> None:
+    program = cmake.replace(b"3.25.1", text)
+    said = {"cmake --version": {"stdout": "cmake version 3.26.4\n"}}
+    told = run(tmp_path, {path: program, "/var/lib/dpkg/status": status}, commands=said)
+    assert told.facts == {"cmake.version": "3.26.4"}
+    assert told.sources["cmake.version"] == f"{path} --version"
+
+
+def test_versions_in_the_status_of_dpkg() -> None:
+    data = STATUS.encode()
+    assert version_in_dpkg(data, "cmake") == "3.25.1"
+    assert version_in_dpkg(data, "cmake-data") == "3.25.1"
+    assert version_in_dpkg(data, "gone") == ""
+    assert version_in_dpkg(data, "odd") == ""
+    assert version_in_dpkg(data.replace(b"~rc2", b""), "odd") == "3.27.0"
+    assert version_in_dpkg(data, "cma") == ""
+
+
 def test_cmake_of_a_wheel_is_not_started(tmp_path: Path) -> None:
     told = run(
         tmp_path,
@@ -390,6 +461,8 @@ def test_this_machine_is_answered() -> None:
 def test_no_bytes_upset_the_parser(data: bytes) -> None:
     version_in_tool(data)
     version_in_tool(b"release 13.0, V" + data)
+    version_in_dpkg(data, "x")
+    version_in_dpkg(b"Package: x\nStatus: install ok installed\nVersion: 1" + data, "x")
 
 
 @given(st.text(max_size=100))

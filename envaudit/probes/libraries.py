@@ -107,7 +107,7 @@ def _tell(look: Look, processes: Processes, versions: Versions) -> dict[str, str
     found: dict[str, list[_Copy]] = {}
     for framework, process in processes:
         for one in _stack(process):
-            real = look.host.real(one.path)
+            real = process.files.real(one.path)
             found.setdefault(one.name, []).append(_Copy(framework, one, real, *versions.of(real)))
     unsure = {
         name: f"{framework}: {reason}"
@@ -245,17 +245,15 @@ def _installs(
     def note(path: str, via: str) -> None:
         family = family_of(posixpath.basename(path))
         if family and family.stem in found and is_main(posixpath.basename(path), family):
-            real = host.real(path)
+            real = bare.files.real(path)
             if host.exists(real):
                 found[family.stem].setdefault(real, via)
 
-    stems = tuple(_INSTALLS)
     for folder, via in _places(look, bare, folders):
-        with contextlib.suppress(OSError):
-            for name in host.listdir(folder):
-                if name.startswith(stems):
-                    with contextlib.suppress(OSError):
-                        note(f"{folder}/{name}", via)
+        for stem in _INSTALLS:
+            for name in bare.files.names(folder, stem):
+                with contextlib.suppress(OSError):
+                    note(f"{folder}/{name}", via)
     for real in taken:
         note(real, "loader")
     for stem, fact in _INSTALLS.items():

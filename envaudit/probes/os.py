@@ -73,41 +73,21 @@ def parse_redhat_release(text: str) -> tuple[str, str, str]:
     return ident, found.group(1) if found else "", line
 
 
-_MACHINES = {
-    3: "i686",
-    20: "ppc",
-    21: "ppc64le",
-    22: "s390x",
-    40: "armv7l",
-    62: "x86_64",
-    183: "aarch64",
-    243: "riscv64",
-    258: "loongarch64",
-}
-
-
 def _arch(look: Look) -> None:
     if look.host.arch:
         look.add("os.arch", look.host.arch, "uname -m")
         return
+    from envaudit import elf  # for images only
+
     for path in ("/bin/sh", "/usr/bin/env", "/sbin/ldconfig"):
         try:
-            arch = elf_machine(look.host.read_bytes(path, 20))
+            arch = elf.arch(look.host.read_bytes(path, elf.HEAD_BYTES))
         except FileNotFoundError:
             continue
         if arch:
             look.add("os.arch", arch, f"ELF header of {path}")
             return
     look.gap("os.arch", "no program to read it from")
-
-
-def elf_machine(header: bytes) -> str | None:
-    """The architecture that an ELF header (20 bytes or more) names, as uname -m would say it."""
-    if len(header) < 20 or header[:4] != b"\x7fELF":
-        return None
-    big_endian = header[5] == 2
-    machine = int.from_bytes(header[18:20], "big" if big_endian else "little")
-    return "ppc64" if machine == 21 and big_endian else _MACHINES.get(machine)
 
 
 # -- the C library ---------------------------------------------------------------------------
