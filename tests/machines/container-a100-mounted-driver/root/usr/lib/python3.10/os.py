@@ -1,1 +1,0 @@
-# The standard library is left out of this recording.

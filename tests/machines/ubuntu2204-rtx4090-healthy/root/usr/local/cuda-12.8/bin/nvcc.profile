@@ -1,3 +1,0 @@
-TOP              = $(_HERE_)/..
-
-CICC_PATH        = $(TOP)/nvvm/bin
