@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from envaudit.host import Host
 from envaudit.probes.frameworks import (
     FRAMEWORKS,
-    constants_section,
+    architecture_literal,
     find_architectures,
     parse_abi,
     parse_assignments,
@@ -470,17 +470,22 @@ class TestParsers:
         assert find_architectures(b"\0compute_90\0compute_unit\0") == ["compute_90"]
         assert find_architectures(b"sm_" * 5000) == []
 
-    def test_the_section_of_constants(self) -> None:
-        library = elf(b"\0sm_90\0")
-        begin, end = constants_section(library[:64], lambda a, b: library[a:b]) or (0, 0)
-        assert library[begin:end] == b"\0sm_90\0"
-        other = elf(b"\0sm_90\0", name=b".text\0")
-        assert constants_section(other[:64], lambda a, b: other[a:b]) is None
+    def test_only_constants_are_searched(self, tmp_path: Path) -> None:
+        host = machine(
+            tmp_path,
+            {
+                "/constants.so": elf(b"\0sm_90\0"),
+                "/code.so": elf(b"\0sm_90\0", name=b".text\0"),
+                "/text.so": b"\0sm_90\0",
+            },
+        )
+        assert architecture_literal(host, "/constants.so") == ["sm_90"]
+        assert architecture_literal(host, "/code.so") == []
+        assert architecture_literal(host, "/text.so") == []
 
     @given(st.binary(max_size=200), st.integers(0, 300))
     def test_any_library(self, tail: bytes, cut: int) -> None:
         for data in (tail, b"\x7fELF\x02\x01" + tail, (elf(b"\0sm_90\0")[:cut] + tail)):
-            constants_section(data[:64], lambda a, b, data=data: data[a:b])  # type: ignore[misc]
             find_architectures(data)
             parse_abi(data)
 

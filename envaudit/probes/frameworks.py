@@ -6,11 +6,11 @@ build is for the CPU the CUDA facts are absent; where a file does not say, they 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from envaudit.distributions import Distribution, Installed, requirements, scan
+from envaudit.elf import ElfFile, NotElf
 from envaudit.host import Host
 from envaudit.model import Value
 from envaudit.probes import Look, NotHere
@@ -177,6 +177,7 @@ def _torch_arch_list(look: Look, place: str) -> None:
 _ARCHITECTURE = rb"(?:(?:sm|compute)_\d{2,3}[a-z]?|gfx[0-9a-f]{3,5})"
 _ARCHITECTURES = re.compile(_ARCHITECTURE + rb"(?:[ ;]" + _ARCHITECTURE + rb")*\Z")
 _LITERAL_LIMIT = 2000
+_CONSTANTS_LIMIT_BYTES = 8 << 20
 
 
 def architecture_literal(host: Host, path: str) -> list[str]:
@@ -185,19 +186,11 @@ def architecture_literal(host: Host, path: str) -> list[str]:
     It is the text that torch.cuda.get_arch_list() splits: `sm_75 sm_80 sm_90 compute_90`, ended
     by NUL. Only the section of constants is searched, 1 MB of 34. Raises OSError.
     """
-    import mmap
-    import stat
-
-    fd = os.open(host.at(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or not status.st_size:
-            return []
-        with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as data:
-            start, end = constants_section(data[:64], lambda a, b: data[a:b]) or (0, len(data))
-            constants = data[start:end] if end - start < (64 << 20) else b""
-    finally:
-        os.close(fd)
+        library = ElfFile(lambda offset, size: host.read_bytes(path, size, offset))
+        constants = library.section(".rodata", _CONSTANTS_LIMIT_BYTES) or b""
+    except NotElf:
+        return []
     return find_architectures(constants)
 
 
@@ -218,36 +211,6 @@ def find_architectures(data: bytes) -> list[str]:
         if best:
             break
     return re.split("[ ;]", best.decode("ascii")) if best else []
-
-
-def constants_section(head: bytes, read: Callable[[int, int], bytes]) -> tuple[int, int] | None:
-    """Begin and end of .rodata in a 64-bit little-endian ELF file; None where there is none.
-
-    The ELF header has the place of the section headers at 40, their size, number and the index
-    of their names at 58; a section header has its name at 0, its place at 24, its size at 32.
-    """
-    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
-        return None
-
-    def number(data: bytes, at: int, size: int) -> int:
-        return int.from_bytes(data[at : at + size], "little")
-
-    size, count, names_at = (number(head, at, 2) for at in (58, 60, 62))
-    if size < 64 or names_at >= count:
-        return None
-    first = number(head, 40, 8)
-    table = read(first, first + size * count)
-    sections = [table[at : at + size] for at in range(0, len(table) - size + 1, size)]
-    if len(sections) <= names_at:
-        return None
-    begin = number(sections[names_at], 24, 8)
-    names = read(begin, begin + min(number(sections[names_at], 32, 8), 1 << 16))
-    for section in sections:
-        at = number(section, 0, 4)
-        if names[at : at + 8] == b".rodata\0":
-            begin = number(section, 24, 8)
-            return begin, begin + number(section, 32, 8)
-    return None
 
 
 _ABI_MARK = b"c105ErrorC1ENS_14SourceLocationE"

@@ -21,6 +21,7 @@ from envaudit.distributions import (
     scan,
     unmet,
 )
+from envaudit.elf import HEAD_BYTES, NotElf, arch
 from envaudit.host import CannotRun, Host
 from envaudit.isolate import Done
 from envaudit.probes import Look, NotHere
@@ -216,9 +217,6 @@ def package_folders(host: Host, answer: Mapping[str, Any]) -> list[str]:
     return folders
 
 
-_MACHINES = {62: "x86_64", 183: "aarch64"}
-
-
 def marker_environment(host: Host, target: Target, answer: Mapping[str, Any]) -> dict[str, str]:
     """What requirement markers ask for, in the target: {} where its version is not known."""
     version = str(answer["version"]) if answer else version_from_files(host, target)[0]
@@ -242,14 +240,11 @@ def marker_environment(host: Host, target: Target, answer: Mapping[str, Any]) ->
 
 
 def _machine(host: Host, target: Target) -> str:
-    """Architecture of the interpreter's file: e_machine at byte 18 of an ELF header."""
+    """Architecture of the interpreter's file, as `uname -m` says it; "" where it is no program."""
     try:
-        head = host.read_bytes(host.real(target.executable), 20)
-    except OSError:
+        return arch(host.read_bytes(host.real(target.executable), HEAD_BYTES)) or ""
+    except (OSError, NotElf):
         return ""
-    return (
-        _MACHINES.get(int.from_bytes(head[18:20], "little"), "") if head[:4] == b"\x7fELF" else ""
-    )
 
 
 # -- its distributions ------------------------------------------------------------------------
