@@ -64,7 +64,7 @@ def main() -> None:
     rounds = 3 if args.quick else args.rounds
     env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
     with tempfile.TemporaryDirectory() as folder:
-        tool = [sys.executable, "-m", "envaudit"]
+        tool = [str(Path(sys.executable).parent / "envaudit")]
         old, new = Path(folder, "old.json"), Path(folder, "new.json")
         for path in (old, new):
             subprocess.run(

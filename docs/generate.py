@@ -1,4 +1,4 @@
-"""Write what is derived: docs/facts.md, docs/rules.md, and the matrices in canonical form.
+"""Write what is derived: docs/facts.md, docs/rules.md, README's outputs, canonical matrices.
 
 python docs/generate.py [--check]    with --check nothing is written; the exit status is 1 when
                                      a file is out of date.
@@ -7,6 +7,10 @@ python docs/generate.py [--check]    with --check nothing is written; the exit s
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,10 +85,32 @@ def _source(source: Any) -> str:
     return f"[{source.title}]({source.url})" if source.url else source.title
 
 
+def readme() -> str:
+    """README with what its commands print now, in every console block."""
+    text = (HERE.parent / "README.md").read_text("utf-8")
+    return re.sub(r"```console\n\$ envaudit ([^\n]*)\n.*?```", _shown, text, flags=re.S)
+
+
+def _shown(block: re.Match[str]) -> str:
+    env = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-m", "envaudit", *shlex.split(block[1])],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=env,
+        cwd=HERE.parent,
+        timeout=60,
+        check=False,
+    )
+    return f"```console\n$ envaudit {block[1]}\n{done.stdout}{done.stderr}```"
+
+
 def wanted() -> Iterator[tuple[Path, str]]:
     """Every derived file and what it should hold."""
     yield HERE / "facts.md", facts_page()
     yield HERE / "rules.md", rules_page()
+    yield HERE.parent / "README.md", readme()
     for path in sorted(MATRICES.glob("**/*.json")):
         data = json.loads(path.read_text("utf-8"))
         yield path, json.dumps(data, indent=1, ensure_ascii=False) + "\n"

@@ -542,8 +542,13 @@ def _write(text: str, path: str | None) -> None:
     """To standard output, or atomically to a file. Unencodable characters become `?`."""
     if path is None or path == "-":
         encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            raise UsageError(f"standard output: {problem.strerror}") from problem
         return
     from envaudit.files import write_atomically
 

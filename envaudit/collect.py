@@ -71,6 +71,9 @@ def collect(
                 start(probe)
 
     start_ready(started)
+    # Needed for the fingerprint at the end, and loaded now that the children are at work.
+    import hashlib  # noqa: F401
+
     while runner.running or waiting:
         now = time.monotonic()
         wake = min(

@@ -93,6 +93,9 @@ class Runner:
         self._children: dict[int, _Child] = {}
         self._selector = selectors.DefaultSelector()
         self._kill = kill
+        # Every child needs it, so it is loaded once, before they fork. There is none on Windows,
+        # where nothing is ever run.
+        import resource  # noqa: F401
 
     def add(self, job: Job) -> None:
         """Fork a child for the job now."""
@@ -241,7 +244,7 @@ def _child(job: Job, told: int) -> None:
 
 def limit_resources() -> None:
     """Bound memory and output of this process, and offer it first to the out-of-memory killer."""
-    import resource  # not on Windows, where this module is imported but never used
+    import resource
 
     for which, limit in (
         (resource.RLIMIT_AS, MEMORY_LIMIT_BYTES),

@@ -351,7 +351,10 @@ def comparison(said: Comparison, style: Style, *, verbose: bool = False) -> str:
             lines.append(style.paint(title, "bold"))
             for finding in findings:
                 mark = style.mark("ok" if title == "Resolved" else finding.severity)
-                lines += _wrap(f"{mark} {finding.title}", style, 2)
+                told = f"{mark} {finding.title}"
+                if finding.because_of is not None:
+                    told = f"  follows from it: {finding.title}"
+                lines += _wrap(told, style, 2)
             lines.append("")
     moved = [c for c in said.changes if c.stability != "state"]
     by_itself = [c for c in said.changes if c.stability == "state"]
