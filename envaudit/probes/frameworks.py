@@ -178,6 +178,7 @@ _ARCHITECTURE = rb"(?:(?:sm|compute)_\d{2,3}[a-z]?|gfx[0-9a-f]{3,5})"
 _ARCHITECTURES = re.compile(_ARCHITECTURE + rb"(?:[ ;]" + _ARCHITECTURE + rb")*\Z")
 _LITERAL_LIMIT = 2000
 _CONSTANTS_LIMIT_BYTES = 8 << 20
+_LIBRARY_LIMIT_BYTES = 64 << 20
 
 
 def architecture_literal(host: Host, path: str) -> list[str]:
@@ -189,6 +190,8 @@ def architecture_literal(host: Host, path: str) -> list[str]:
     try:
         library = ElfFile(lambda offset, size: host.read_bytes(path, size, offset))
         constants = library.section(".rodata", _CONSTANTS_LIMIT_BYTES) or b""
+        if not library.sections():  # stripped of its section headers: it can be anywhere
+            constants = host.read_bytes(path, _LIBRARY_LIMIT_BYTES)
     except NotElf:
         return []
     return find_architectures(constants)
