@@ -124,8 +124,10 @@ OPERATORS: Mapping[str, Operator] = {
 """Name to function (fact's value, other value, part) -> bool. Raises Incomparable."""
 
 
-def gpu_code(arch_list: Value, compute_capability: Value, rows: Sequence[Mapping[str, Any]]) -> str:
-    """What a build's GPU code can do on a device: native, ptx, too_new, too_old or none.
+def gpu_code(
+    arch_list: Value, compute_capability: Value, rows: Sequence[Mapping[str, Any]]
+) -> tuple[str, list[Mapping[str, Any]]]:
+    """What a build's GPU code can do on a device, and the rows that this rests on.
 
     `arch_list` is the build's (sm_90, compute_120, ...), `rows` the binary-compatibility
     catalogue (compiled_for, runs_on, except). native: a cubin runs there. ptx: PTX of a lower or
@@ -137,6 +139,7 @@ def gpu_code(arch_list: Value, compute_capability: Value, rows: Sequence[Mapping
     known = {row["compiled_for"]: row for row in rows}
     built: list[tuple[int, ...]] = []
     ptx: list[tuple[int, ...]] = []
+    against: list[Mapping[str, Any]] = []
     for item in _items(arch_list):
         found = re.fullmatch(r"(sm|compute|lto)_(\d+)(\d)([af]?)", str(item))
         if found is None:
@@ -146,26 +149,34 @@ def gpu_code(arch_list: Value, compute_capability: Value, rows: Sequence[Mapping
         if found[1] == "compute" and not found[4]:
             ptx.append(capability)
         elif found[1] == "sm":
-            if found[4] == "a":
-                runs = capability == device
-            elif found[4] == "f":
-                runs = capability[0] == device[0] and capability <= device
-            else:
-                row = known.get(str(item))
-                runs = (
-                    in_range(compute_capability, row["runs_on"])
-                    and str(compute_capability) not in row.get("except", ())
-                    if row is not None
-                    else capability[0] == device[0] and capability <= device
-                )
-            if runs:
-                return "native"
+            row = known.get(str(item))
+            if _runs(capability, found[4], device, compute_capability, row):
+                return "native", [row] if row is not None else []
+            if row is not None and capability[0] == device[0]:
+                against.append(row)
     if not built:
         raise Incomparable("the list of GPU code is empty")
     if any(capability <= device for capability in ptx):
-        return "ptx"
+        return "ptx", against
     if device > max(built):
-        return "too_new"
+        return "too_new", against
     if device < min(built):
-        return "too_old"
-    return "none"
+        return "too_old", against
+    return "none", against
+
+
+def _runs(
+    capability: tuple[int, ...],
+    suffix: str,
+    device: tuple[int, ...],
+    compute_capability: Value,
+    row: Mapping[str, Any] | None,
+) -> bool:
+    """Whether a cubin runs on a device: by its row, else by the law for its kind of target."""
+    if suffix == "a":
+        return capability == device
+    if suffix == "f" or row is None:
+        return capability[0] == device[0] and capability <= device
+    return in_range(compute_capability, row["runs_on"]) and str(compute_capability) not in row.get(
+        "except", ()
+    )

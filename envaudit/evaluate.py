@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from envaudit.constraint import OPERATORS, Incomparable, gpu_code, part_of
-from envaudit.matrix import Cell, Matrices, NoRow, Row
+from envaudit.matrix import Cell, Matrices, NoRow, Row, confidence_of
 from envaudit.model import Absent, Answer, Evidence, Fact, Snapshot, Unknown, Value
 
 CONFIDENCES = ("low", "medium", "high")
@@ -198,9 +198,11 @@ def _code(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | No
         return None
     if isinstance(of, Absent) or isinstance(on, Absent):
         return False
-    rows = scope.matrices.catalogue("binary-compatibility").rows
-    found: bool = gpu_code(of.value, on.value, rows) in condition["in"]
-    return found
+    table = scope.matrices.catalogue("binary-compatibility")
+    code, rows = gpu_code(of.value, on.value, table.rows)
+    for row in rows:
+        trial.less_sure(confidence_of(row, "runs_on"))
+    return code in list(condition["in"])
 
 
 def show(value: Value | None) -> str:
