@@ -59,9 +59,11 @@ def check(
         facts[name] = Fact(name, value, source)
     judged = derive(snapshot._replace(facts=facts), matrices)
     findings: list[tuple[Row, Finding]] = []
+    instances: dict[str, list[str]] = {}
     for row in matrices.rows("rules"):
         findings += [
-            (row, judge(row, Scope(judged, matrices, bound))) for bound in bindings(row, judged)
+            (row, judge(row, Scope(judged, matrices, bound)))
+            for bound in bindings(row, judged, instances)
         ]
     ordered = _arrange(findings)
     return Report(
@@ -192,4 +194,6 @@ def verdict_of(findings: Sequence[Finding]) -> Literal["pass", "warn", "fail", "
         return "unknown"
     if any(told(f) and f.severity == "warning" for f in roots):
         return "warn"
+    if not any(finding.verdict in ("pass", "fail") for finding in findings):
+        return "unknown"  # not one rule could be decided: that is no praise
     return "pass"

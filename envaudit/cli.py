@@ -6,10 +6,11 @@ probes, and looking must not pay for matrices.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
@@ -329,8 +330,8 @@ def facts(
     seen = (
         _look(_host(None), python, deadline) if reference == "now" else _reference(reference, store)
     )
-    from envaudit.evaluate import show
-    from envaudit.model import natural_key
+    from envaudit.evaluate import show, visible
+    from envaudit.model import Absent, Unknown, natural_key
 
     lines = [
         f"{fact.name} = {show(fact.value)}  [{fact.source}]"
@@ -343,7 +344,14 @@ def facts(
         for gap, reason in run.gaps.items()
         if name is None or covers(name, gap)
     ]
-    _write("\n".join(lines) + "\n", None)
+    if name is not None and not lines:
+        answer = seen.ask(name)
+        lines.append(
+            f"{name}: absent  [looked for by {answer.source}]"
+            if isinstance(answer, Absent)
+            else f"{name}: unknown  [{answer.reason if isinstance(answer, Unknown) else ''}]"
+        )
+    _write("\n".join(map(visible, lines)) + "\n", None)
 
 
 @app.command()
@@ -407,6 +415,11 @@ def _host(root: str | None) -> Host:
         return _host_override[0] if _host_override else Host()
     if not os.path.isdir(root):
         raise UsageError(f"--root {root}: no such folder", "Give the folder of a mounted image.")
+    if not any(os.path.isdir(os.path.join(root, name)) for name in ("etc", "usr", "var")):
+        raise UsageError(
+            f"--root {root}: no system image: neither etc nor usr nor var is in it",
+            "Give the folder where the image's own / is mounted.",
+        )
     return Host(root)
 
 
@@ -416,6 +429,8 @@ def _look(host: Host, python: str | None, deadline: float, *, label: str | None 
 
     ensure_supported()
     target = find_target(host, python)
+    if not 0.5 <= deadline <= 3600:  # nan passes the parser's own bounds
+        raise UsageError(f"--deadline {deadline}: must be between 0.5 and 3600 seconds")
     progress = _Progress() if sys.stderr.isatty() else None
     try:
         found = collect(host, target, deadline=deadline, label=label, progress=progress)
@@ -511,13 +526,17 @@ def _style(output: str | None) -> Style:
 
 
 def _listing(store: Store, output_format: str) -> str:
-    entries = list(store.entries())
+    entries = []
+    number = 0
+    for entry in store.entries():
+        number += entry.snapshot is not None  # a damaged file has no number to be named by
+        entries.append((f"@{number}" if entry.snapshot else "-", entry))
     if output_format == "json":
         import json
 
         rows = [
             {
-                "reference": f"@{number}",
+                "reference": reference if entry.snapshot else None,
                 "id": entry.snapshot.id if entry.snapshot else None,
                 "label": entry.snapshot.label if entry.snapshot else None,
                 "taken_at": entry.taken_at,
@@ -525,34 +544,41 @@ def _listing(store: Store, output_format: str) -> str:
                 "path": entry.path,
                 "problem": entry.problem or None,
             }
-            for number, entry in enumerate(entries, 1)
+            for reference, entry in entries
         ]
         return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
     if not entries:
         return f"no snapshots in {store.folder}; `envaudit snapshot` keeps one\n"
+    from envaudit.evaluate import visible
+
     lines = []
-    for number, entry in enumerate(entries, 1):
+    for reference, entry in entries:
         seen = entry.snapshot
         rest = f"{seen.id:<24} {seen.label or ''}" if seen else f"damaged: {entry.problem}"
-        lines.append(f"@{number:<4} {entry.taken_at:<21} {rest}".rstrip())
+        lines.append(visible(f"{reference:<5} {entry.taken_at:<21} {rest}".rstrip()))
     return "\n".join(lines) + "\n"
 
 
 def _write(text: str, path: str | None) -> None:
     """To standard output, or atomically to a file. Unencodable characters become `?`."""
     if path is None or path == "-":
-        encoding = sys.stdout.encoding or "utf-8"
         try:
-            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-            sys.stdout.flush()
+            _print(sys.stdout, text)
         except BrokenPipeError:
-            raise
+            # The reader went away (| head): the verdict, and so the exit code, stands.
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
         except OSError as problem:
             raise UsageError(f"standard output: {problem.strerror}") from problem
         return
     from envaudit.files import write_atomically
 
     write_atomically(path, text)
+
+
+def _print(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
 
 
 # The base of everything the parser complains of; it has no public name in every typer release.
@@ -568,9 +594,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
+    args = list(argv)
+    if args and args[0].startswith("-") and args[0] not in ("-h", "--help", "--version"):
+        args.insert(0, "check")  # `envaudit --strict` is `envaudit check --strict`
     try:
         code = typer.main.get_command(app).main(
-            args=list(argv), prog_name="envaudit", standalone_mode=False
+            args=args, prog_name="envaudit", standalone_mode=False
         )
         return code if isinstance(code, int) else 0
     except typer.Exit as ended:
@@ -580,20 +609,27 @@ def run(argv: Sequence[str]) -> int:
         return _complain(said, "See: envaudit --help", 64)
     except EnvauditError as wrong:
         return _complain(wrong.message, wrong.hint, wrong.exit_code)
-    except BrokenPipeError:
-        # The reader went away (| head): not an error of ours.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that closing it at exit is quiet
-        return 0
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", "", 130)
+    except BrokenPipeError:
+        return 0
+    except OSError as problem:
+        place = f"{problem.filename}: " if problem.filename else ""
+        return _complain(
+            f"{place}{problem.strerror or problem}",
+            "The system refused what envaudit needs (see ulimit -a).",
+            64,
+        )
     except Exception as problem:  # noqa: BLE001 - the last line of defence
         return _internal(problem)
 
 
 def _complain(message: str, hint: str, code: int) -> int:
+    from envaudit.evaluate import visible
+
     text = f"envaudit: {message}" + (f"\n{hint}" if hint else "")
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    with contextlib.suppress(OSError, ValueError):  # there is nowhere left to complain
+        _print(sys.stderr, visible(text, keep="\n") + "\n")
     return code
 
 

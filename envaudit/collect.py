@@ -61,7 +61,12 @@ def collect(
         left = max(0.05, until - time.monotonic())
         seen = {n: f for name in probe.after for n, f in facts.get(name, {}).items()}
         seconds = min(probe.seconds, left)
-        runner.add(Job(probe.name, _work(probe, host, target, seen, seconds), seconds))
+        try:
+            runner.add(Job(probe.name, _work(probe, host, target, seen, seconds), seconds))
+        except OSError as problem:  # no more processes or descriptors for this user
+            reason = f"could not be started: {problem.strerror}"
+            runs[probe.name] = ProbeRun(probe.name, "failed", reason, probe.provides)
+            facts[probe.name] = {}
 
     def start_ready(now: float) -> None:
         for probe in list(waiting):
@@ -70,24 +75,29 @@ def collect(
                 waiting.remove(probe)
                 start(probe)
 
-    start_ready(started)
-    # Needed for the fingerprint at the end, and loaded now that the children are at work.
-    import hashlib  # noqa: F401
+    def follow() -> None:
+        while runner.running or waiting:
+            now = time.monotonic()
+            late = (started + min(p.patience, deadline / 2) for p in waiting)
+            wake = min([until + 2 * KILL_GRACE_S, *late])
+            if progress is not None:
+                wake = min(wake, now + 0.25)
+            for outcome in runner.wait(max(wake, now + 0.001)):
+                run, told = _read(by_name[outcome.name], outcome)
+                runs[run.name] = run
+                facts[run.name] = told
+            if progress is not None:
+                progress(runner.running)
+            start_ready(time.monotonic())
 
-    while runner.running or waiting:
-        now = time.monotonic()
-        wake = min(
-            [until + 2 * KILL_GRACE_S, *(started + min(p.patience, deadline / 2) for p in waiting)]
-        )
-        if progress is not None:
-            wake = min(wake, now + 0.25)
-        for outcome in runner.wait(max(wake, now + 0.001)):
-            run, told = _read(by_name[outcome.name], outcome)
-            runs[run.name] = run
-            facts[run.name] = told
-        if progress is not None:
-            progress(runner.running)
-        start_ready(time.monotonic())
+    try:
+        start_ready(started)
+        # Needed for the fingerprint at the end, and loaded now that the children are at work.
+        import hashlib  # noqa: F401
+
+        follow()
+    finally:
+        runner.kill_all()  # none are left, unless the look was broken off
 
     merged: dict[str, Fact] = {}
     for probe in probes:

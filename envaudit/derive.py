@@ -1,7 +1,7 @@
 """Catalogues fill what was not observed: GPU name to compute capability, build tag to CUDA.
 
 A derived fact never overrides an observed one (known or absent); it says in its source that it
-is derived, and carries the confidence of the row behind it.
+is derived, and is no surer than the row and the facts behind it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from envaudit.evaluate import Scope, Trial, bindings, fill, holds, look_up, switched_off
+from envaudit.evaluate import Scope, Trial, ask, bindings, fill, holds, look_up, switched_off
 from envaudit.matrix import Cell, Matrices, Row
 from envaudit.model import Absent, Fact, ProbeRun, Snapshot, Value, covers
 
@@ -58,13 +58,15 @@ def _with_absences(snapshot: Snapshot, facts: Mapping[str, Fact], absences: list
 
 
 def _value(row: Row, scope: Scope) -> tuple[Value, str, str] | None:
+    trial = Trial()
+    trial.less_sure(row.get("confidence", "high"))
     if "row" in row:
-        cell = look_up(row["row"], scope, Trial())
+        cell = look_up(row["row"], scope, trial)
         if not isinstance(cell, Cell):
             return None
-        return cell.value, f"derived: {cell.source}", cell.confidence
+        return cell.value, f"derived: {cell.source}", trial.confidence
     extract = row["extract"]
-    answer = scope.snapshot.ask(fill(extract["fact"], scope.bound))
+    answer = ask(extract["fact"], scope, trial)
     if not isinstance(answer, Fact):
         return None
     found = re.search(extract["pattern"], str(answer.value))
@@ -72,4 +74,4 @@ def _value(row: Row, scope: Scope) -> tuple[Value, str, str] | None:
         return None
     groups = {str(number): text or "" for number, text in enumerate(found.groups(), 1)}
     text = re.sub(r"\{(\d+)\}", lambda match: groups[match[1]], extract["value"])
-    return text, f"derived: {answer.name} {answer.value}", row.get("confidence", "high")
+    return text, f"derived: {answer.name} {answer.value}", trial.confidence

@@ -59,12 +59,24 @@ def fill(text: str, bound: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda match: bound.get(match[1], match[0]), text)
 
 
-def bindings(row: Row, snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
-    """Every way to bind the row's "for" variables: instances of a pattern, or a list."""
+def bindings(
+    row: Row, snapshot: Snapshot, seen: dict[str, list[str]] | None = None
+) -> Iterator[Mapping[str, str]]:
+    """Every way to bind the row's "for" variables: instances of a pattern, or a list.
+
+    `seen` keeps the instances of a pattern for the next row, while the snapshot is the same.
+    """
     wanted: Mapping[str, Any] = row.get("for", {})
-    choices = [
-        over if isinstance(over, list) else snapshot.instances(over) for over in wanted.values()
-    ]
+    choices = []
+    for over in wanted.values():
+        if isinstance(over, list):
+            choices.append(over)
+        elif seen is None:
+            choices.append(snapshot.instances(over))
+        else:
+            if over not in seen:
+                seen[over] = snapshot.instances(over)
+            choices.append(seen[over])
     for combination in itertools.product(*choices):
         yield dict(zip(wanted, combination, strict=True))
 
@@ -203,6 +215,18 @@ def _code(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | No
     for row in rows:
         trial.less_sure(confidence_of(row, "runs_on"))
     return code in list(condition["in"])
+
+
+_INVISIBLE = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Text of whatever origin with its control characters written out: a terminal obeys none."""
+    return _INVISIBLE.sub(
+        lambda found: found[0] if found[0] in keep else f"\\x{ord(found[0]):02x}", text
+    )
 
 
 def show(value: Value | None) -> str:

@@ -216,6 +216,7 @@ t S  gpu.*.pci.device              PCI device id, four hexadecimal digits
 t S  gpu.*.pci.board              device and subsystem ids as lists of supported products have them: 20F1:10DE:145F
 t S  gpu.*.segment                 market segment: datacenter, workstation, geforce, jetson
 f S  gpu.*.open_module_only        the GPU works with the open kernel module only
+t S  gpu.*.sm_target               compute capability as a target of nvcc, such as sm_90
 t C  torch.build_tag               build tag of the PyTorch version, such as cu130
 f ~  *.available                   the framework says that it can use a GPU (only when asked to import it)
 t ~  *.error                       what it said instead
@@ -274,6 +275,7 @@ f C  pkg.*.held                    held back from upgrades
 t ~  smoke.*.status                ok, wrong_result, cpu_fallback, no_device, failed, timed_out, skipped
 t ~  smoke.*.detail                more on that
 n M  perf.*                        measurement, unit at the end of the name
+t ~  report.cut                     why a pasted report is not all that there was
 n C  expected.gpu.count            GPUs this machine is said to have (--expect-gpus)
 t ~  probe.*.status                how a probe of this look ended
 t ~  probe.*.detail                more on that

@@ -12,6 +12,9 @@ from envaudit.snapshot import SIZE_LIMIT_BYTES, finish, load, read_bytes
 if TYPE_CHECKING:
     from envaudit.store import Store
 
+GPUS_LIMIT = 1024
+"""Largest NVLink domains have hundreds of GPUs; what tells of more is no machine."""
+
 
 def read(reference: str, store: Store) -> Snapshot:
     """The snapshot behind a reference: `-`, a path, or what the store knows by that name.
@@ -26,13 +29,23 @@ def read(reference: str, store: Store) -> Snapshot:
 
 def understand(data: bytes, name: str) -> Snapshot:
     """A snapshot, flat facts or a report of another tool, from the bytes of a file."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell's > writes UTF-16
+        data = data.decode("utf-16", "replace").encode("utf-8", "replace")
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-        return load(data, name)
+        return _bounded(load(data, name), name)
     if not data.strip():
         raise InputError(f"{name}: empty", "Give a snapshot, flat facts or a pasted report.")
     if len(data) > SIZE_LIMIT_BYTES:
         raise InputError(f"{name}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
     return _report(data.decode("utf-8", "replace"), name)
+
+
+def _bounded(snapshot: Snapshot, name: str) -> Snapshot:
+    """Refuse what no machine is, since every rule looks at every GPU. Raises InputError."""
+    count = len(snapshot.instances("gpu.*"))
+    if count > GPUS_LIMIT:
+        raise InputError(f"{name}: tells of {count} GPUs, more than any one machine has")
+    return snapshot
 
 
 def _report(text: str, name: str) -> Snapshot:
@@ -45,10 +58,16 @@ def _report(text: str, name: str) -> Snapshot:
             continue
         imported = module.parse(text)
         facts = {fact.name: fact for fact in imported.facts}
+        if imported.cut:
+            facts["report.cut"] = Fact("report.cut", imported.cut, name)
         run = ProbeRun(
-            f"import:{importer.name}", "ok", provides=importer.provides, gaps=imported.gaps
+            f"import:{importer.name}",
+            "ok",
+            detail="; ".join(imported.notes),
+            provides=importer.provides,
+            gaps=imported.gaps,
         )
-        return finish(Snapshot(id="", taken_at="", facts=facts, probes=(run,)))
+        return _bounded(finish(Snapshot(id="", taken_at="", facts=facts, probes=(run,))), name)
     raise InputError(
         f"{name}: neither a snapshot nor a report that envaudit can read",
         "It reads snapshots, flat facts (a JSON object) and: "

@@ -141,11 +141,13 @@ class Runner:
                 pause = min(pause, 0.005)
             self._selector.select(pause)
 
-    def end_all(self) -> None:
-        """Bring every deadline to now; `wait` then yields the rest within the grace."""
-        now = time.monotonic()
-        for child in self._children.values():
-            child.deadline = min(child.deadline, now)
+    def kill_all(self) -> None:
+        """Kill every child and what it started, and forget them: for a run that is broken off."""
+        for child in list(self._children.values()):
+            self._put_down(child, time.monotonic())
+            with contextlib.suppress(OSError):
+                os.waitpid(child.pid, os.WNOHANG)
+            self._forget(child)
 
     def _ended(self, child: _Child) -> bool:
         # WNOWAIT leaves the zombie, so that _close alone reaps and its status is not lost.
@@ -222,10 +224,10 @@ def _child(job: Job, told: int) -> None:
     try:
         os.setsid()
         limit_resources()
-        devnull = os.open(os.devnull, os.O_RDWR)
+        nothing = _nothing()
         for fd in (0, 1, 2):
-            os.dup2(devnull, fd)
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the child ends
+            os.dup2(nothing, fd)
+        sys.stdout = sys.stderr = open(nothing, "w", closefd=False)  # noqa: SIM115 - to the end
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.environ[RUN_MARK] = f"{os.getppid()}.{job.name}"
 
@@ -240,6 +242,14 @@ def _child(job: Job, told: int) -> None:
         code = 70
     finally:
         os._exit(code)
+
+
+def _nothing() -> int:
+    """A descriptor that gives nothing and takes everything, /dev mounted or not."""
+    try:
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return anonymous_file("nothing")
 
 
 def limit_resources() -> None:
@@ -338,7 +348,7 @@ def run_command(
     """
     out, err, answer = (anonymous_file(n) for n in ("stdout", "stderr", "answer"))
     try:
-        null = os.open(os.devnull, os.O_RDONLY)
+        null = _nothing()
         actions: list[tuple[int, int, int]] = [
             (os.POSIX_SPAWN_DUP2, null, 0),
             (os.POSIX_SPAWN_DUP2, out, 1),

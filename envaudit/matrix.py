@@ -1,7 +1,7 @@
 """Read the matrices: rules that judge, catalogues of the world, derivations, causes.
 
 The folder ships with envaudit; `--matrices DIR` adds to it or overrides rows by their id. What
-is shipped is validated by the tests; what comes from outside is validated here, by its schema.
+is shipped is validated by the tests; what comes from outside by `validate`, before it is used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from envaudit.constraint import Incomparable, in_range, release
@@ -60,6 +61,7 @@ class Catalogue:
     def __init__(self, data: Row) -> None:
         self.name: str = data["name"]
         self.keys: Mapping[str, str] = data["keys"]
+        self.columns: Mapping[str, str] = data["columns"]
         self.rows: list[Row] = list(data["rows"])
         self.sources = {key: read_source(value) for key, value in data["sources"].items()}
         self._exact: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
@@ -206,7 +208,8 @@ def _products(rows: list[Row], column: str, name: str) -> list[Row]:
 
 # -- the whole ----------------------------------------------------------------------------------
 
-_KINDS = ("rules", "derive", "catalogues")
+KINDS = ("rules", "derive", "catalogues")
+"""The folders of rows, in a folder of matrices."""
 
 
 class Matrices:
@@ -214,35 +217,39 @@ class Matrices:
 
     def __init__(self, *extra: str, shipped: str | None = None) -> None:
         first = shipped if shipped is not None else shipped_folder()
-        self.folders = (first, *extra)
-        for folder in extra:
-            validate_folder(folder, os.path.join(first, "schema"))
+        self.folders: tuple[str, ...] = (first,)
         index = read_json(os.path.join(first, "index.json"))
         self.version: str = index["version"]
         self.newest_source: str = index["newest_source"]
         self._catalogues: dict[str, Catalogue] = {}
         self._causes: Mapping[str, Row] | None = None
+        for folder in extra:
+            self._lay_over(folder)
+
+    def _lay_over(self, folder: str) -> None:
+        """Add a folder; its rows may refer to everything below it. Raises MatrixError."""
+        from envaudit.validate import validate_folder
+
+        self.folders = (*self.folders, folder)
+        self._catalogues.clear()
+        self._causes = None
+        validate_folder(folder, self)
+
+    def catalogue_files(self, name: str) -> list[str]:
+        """The files that make up a table, the shipped one first."""
+        paths = [os.path.join(folder, "catalogues", name + ".json") for folder in self.folders]
+        return [path for path in paths if os.path.isfile(path)]
 
     def catalogue(self, name: str) -> Catalogue:
         """A table by name, its extra rows first. Raises MatrixError where there is none."""
         found = self._catalogues.get(name)
         if found is None:
-            parts = [
-                read_json(path)
-                for folder in self.folders
-                if os.path.isfile(path := os.path.join(folder, "catalogues", name + ".json"))
-            ]
-            if not parts:
+            paths = self.catalogue_files(name)
+            if not paths:
                 raise MatrixError(f"there is no catalogue {name}")
-            data = dict(parts[0])
-            for part in parts[1:]:
-                keys = list(data["keys"])
-                added = {tuple(str(row.get(k)) for k in keys) for row in part["rows"]}
-                kept = [
-                    row for row in data["rows"] if tuple(str(row.get(k)) for k in keys) not in added
-                ]
-                data["rows"] = [*part["rows"], *kept]
-                data["sources"] = {**data["sources"], **part["sources"]}
+            data = read_json(paths[0])
+            for path in paths[1:]:
+                data = _overlaid(data, read_json(path))
             found = self._catalogues[name] = Catalogue(data)
         return found
 
@@ -252,7 +259,7 @@ class Matrices:
             {
                 name[: -len(".json")]
                 for folder in self.folders
-                for name in _json_files(os.path.join(folder, "catalogues"))
+                for name in json_files(os.path.join(folder, "catalogues"))
             }
         )
 
@@ -263,7 +270,7 @@ class Matrices:
         """
         found: dict[str, Row] = {}
         for folder in self.folders:
-            for name in _json_files(os.path.join(folder, kind)):
+            for name in json_files(os.path.join(folder, kind)):
                 data = read_json(os.path.join(folder, kind, name))
                 sources = {key: read_source(value) for key, value in data["sources"].items()}
                 for row in data["rows"]:
@@ -271,6 +278,7 @@ class Matrices:
                         **row,
                         "sources": tuple(sources[key] for key in row.get("sources", ())),
                         "file": f"{kind}/{name}",
+                        "folder": folder,
                     }
         return list(found.values())
 
@@ -286,7 +294,26 @@ class Matrices:
         return self._causes
 
 
-def _json_files(folder: str) -> Iterator[str]:
+def _overlaid(below: Row, above: Row) -> Row:
+    """A table with the rows of another laid over it: equal keys replace, all else is added."""
+    keys = list(below["keys"])
+    replaced = {tuple(str(row.get(key)) for key in keys) for row in above["rows"]}
+    kept = [
+        row for row in below["rows"] if tuple(str(row.get(key)) for key in keys) not in replaced
+    ]
+    # The short names of sources are a file's own: the same one may mean another page there.
+    sources = {"above " + key: source for key, source in above["sources"].items()}
+    rows = [{**row, "sources": ["above " + key for key in row["sources"]]} for row in above["rows"]]
+    return {
+        **below,
+        "columns": {**below["columns"], **above["columns"]},
+        "rows": [*rows, *kept],
+        "sources": {**below["sources"], **sources},
+    }
+
+
+def json_files(folder: str) -> Iterator[str]:
+    """Names of the JSON files in a folder, in order; none where there is no such folder."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -296,11 +323,13 @@ def _json_files(folder: str) -> Iterator[str]:
     yield from (name for name in names if name.endswith(".json") and not name.startswith("."))
 
 
-def read_json(path: str) -> Any:
-    """A matrix file's data. Raises MatrixError with file and place."""
+def read_json(path: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """A matrix file's data; `pairs` makes each object. Raises MatrixError with file and place."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe or a device could be read for ever
+            raise MatrixError(f"{path}: not a regular file")
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
+            return json.load(file, object_pairs_hook=pairs)
     except OSError as problem:
         raise MatrixError(f"{path}: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:
@@ -308,36 +337,5 @@ def read_json(path: str) -> Any:
 
 
 def validate_folder(folder: str, schemas: str) -> None:
-    """Check every file of a folder of extra rows against its schema. Raises MatrixError."""
-    import jsonschema
-
-    if not os.path.isdir(folder):
-        raise MatrixError(f"--matrices {folder}: no such folder")
-    seen = 0
-    for kind in _KINDS:
-        validator = None
-        for name in _json_files(os.path.join(folder, kind)):
-            seen += 1
-            path = os.path.join(folder, kind, name)
-            data = read_json(path)
-            if validator is None:
-                schema = read_json(os.path.join(schemas, f"{kind}.schema.json"))
-                validator = jsonschema.Draft202012Validator(schema)
-            error = next(
-                iter(sorted(validator.iter_errors(data), key=lambda e: list(e.path))), None
-            )
-            if error is not None:
-                place = "/".join(str(part) for part in error.absolute_path) or "top level"
-                raise MatrixError(f"{path}: {place}: {error.message[:200]}")
-            _check_sources(path, data)
-    if not seen:
-        raise MatrixError(
-            f"--matrices {folder}: no rules/, derive/ or catalogues/ with JSON files in it"
-        )
-
-
-def _check_sources(path: str, data: Any) -> None:
-    for number, row in enumerate(data["rows"]):
-        for key in row.get("sources", ()):
-            if key not in data["sources"]:
-                raise MatrixError(f"{path}: rows/{number}: source {key!r} is not in sources")
+    """Check a folder of rows as if it lay over the shipped one. Raises MatrixError."""
+    Matrices(folder, shipped=os.path.dirname(schemas))

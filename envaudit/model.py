@@ -118,12 +118,14 @@ class Snapshot(NamedTuple):
         `gpu.*` gives ["gpu.0", "gpu.1", ...]: every prefix with as many parts as the pattern
         that has facts below it.
         """
-        parts = pattern.split(".")
-        found = {
-            ".".join(name.split(".")[: len(parts)])
-            for name in self.facts
-            if covers(pattern + ".*", name)
-        }
+        wanted = pattern.split(".")
+        length = len(wanted)
+        found = set()
+        for name in self.facts:
+            if name.count(".") >= length:
+                parts = name.split(".", length)[:length]
+                if all(part in ("*", mine) for part, mine in zip(wanted, parts, strict=True)):
+                    found.add(".".join(parts))
         return sorted(found, key=natural_key)
 
 

@@ -173,7 +173,7 @@ def read_bytes(path: str) -> bytes:
             os.close(fd)
     except FileNotFoundError as problem:
         raise InputError(
-            f"{name}: no such file", "Stored snapshots are listed by: envaudit history"
+            f"{name}: no such file", "Stored snapshots are listed by: envaudit snapshots"
         ) from problem
     except PermissionError as problem:
         raise InputError(

@@ -38,16 +38,18 @@ def find_target(host: Host, python: str | None = None) -> Target | None:
     """
     if python is not None:
         return _named(host, python)
+    missed = ""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = host.env.get(variable)
         if prefix:
             executable = posixpath.join(prefix, "bin", "python")
             if host.exists(executable):
                 return _target(host, executable, f"${variable}")
+            missed += f" (${variable} is {prefix}, where there is no bin/python)"
     for name in ("python3", "python"):
         found = host.which(name)
         if found:
-            return _target(host, found, f"{name} on PATH")
+            return _target(host, found, f"{name} on PATH{missed}")
     if host.live:
         return _target(host, sys.executable, "envaudit's own interpreter")
     return None

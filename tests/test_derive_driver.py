@@ -78,3 +78,50 @@ def test_libcuda_alone_is_judged_where_no_driver_is_known(build: str) -> None:
     assert [f.rule for f in failed] == ["cuda-driver/minimum-libcuda"]
     assert "unknown" not in failed[0].title + failed[0].why
     assert len(failed[0].fix) == 1
+
+
+def test_a_derived_fact_is_no_surer_than_what_it_rests_on() -> None:
+    """A bare release number: the build of the package index is likely, of pip it is certain."""
+    facts = {"torch.version": "2.11.0", "driver.version": "570.86.10"}
+    told = {**facts, "dist.torch.installer": "pip"}
+    for seen, sure in ((facts, "medium"), (told, "high")):
+        derived = derive(machine(seen), MATRICES)
+        for name, value in (("torch.cuda.version", "13.0"), ("torch.build_tag", "cu130")):
+            answer = derived.ask(name)
+            assert isinstance(answer, Fact)
+            assert (answer.value, answer.confidence) == (value, sure)
+        assert isinstance(derived.ask("torch.arch_list"), Fact)
+        (found,) = [f for f in check(machine(seen), MATRICES).findings if f.verdict == "fail"]
+        severity = "error" if sure == "high" else "note"
+        assert (found.cause, found.severity) == ("driver-too-old", severity)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"os.id": "windows"}, {"os.arch": "aarch64"}, {"python.environment": "conda"}]
+    + [{"dist.torch.installer": "conda"}, {"torch.version": "2.11.0a0+git1"}],
+)
+def test_only_the_index_of_linux_has_that_build(more: dict[str, Any]) -> None:
+    derived = derive(machine({"torch.version": "2.11.0", **more}), MATRICES)
+    assert isinstance(derived.ask("torch.cuda.version"), Unknown)
+
+
+def test_a_build_for_arm_has_a_list_of_its_own() -> None:
+    seen = machine({"torch.version": "2.11.0+cu130", "os.arch": "aarch64"})
+    answer = derive(seen, MATRICES).ask("torch.arch_list")
+    assert isinstance(answer, Fact)
+    assert isinstance(answer.value, list)
+    assert "sm_110" in answer.value
+
+
+@pytest.mark.parametrize(
+    ("device", "capability"), [("102D", "3.7"), ("1C81", "6.1"), ("1BB3", "6.1"), ("1DB4", "7.0")]
+)
+def test_a_pci_id_tells_an_old_gpu_for_sure(device: str, capability: str) -> None:
+    """Nobody else names a GPU that the driver does not serve any more."""
+    facts = {"gpu.0.pci.device": device, "driver.version": "595.58.03"}
+    answer = derive(machine(facts), MATRICES).ask("gpu.0.compute_capability")
+    assert isinstance(answer, Fact)
+    assert (answer.value, answer.confidence) == (capability, "high")
+    (found,) = [f for f in check(machine(facts), MATRICES).findings if f.verdict == "fail"]
+    assert (found.cause, found.severity) == ("gpu-dropped-by-driver", "error")

@@ -15,6 +15,7 @@ import pytest
 
 from envaudit.isolate import (
     KILL_GRACE_S,
+    MEMORY_LIMIT_BYTES,
     OUTPUT_LIMIT_BYTES,
     RUN_MARK,
     Job,
@@ -286,7 +287,12 @@ def test_limits_and_mark_reach_the_child() -> None:
     def work(tell: Tell) -> None:
         tell(str(resource.getrlimit(resource.RLIMIT_FSIZE)[0]).encode())
         tell(os.environ[RUN_MARK].encode())
+        tell(str(resource.getrlimit(resource.RLIMIT_CORE)[0]).encode())
+        tell(str(resource.getrlimit(resource.RLIMIT_AS)[0]).encode())
+        tell(Path("/proc/self/oom_score_adj").read_bytes())
 
-    limit, mark = outcomes(Job("limits", work, 5.0))["limits"].records.split()
+    told = outcomes(Job("limits", work, 5.0))["limits"].records.split()
+    limit, mark, core, memory, first_to_die = told
     assert int(limit) == OUTPUT_LIMIT_BYTES
+    assert (int(core), int(memory), int(first_to_die)) == (0, MEMORY_LIMIT_BYTES, 1000)
     assert mark.decode() == f"{os.getpid()}.limits"

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from envaudit.check import LAYERS, check
+from envaudit.constraint import release
 from envaudit.facts import spec_of
 from envaudit.matrix import Matrices, read_json, shipped_folder
 from envaudit.model import Finding
@@ -143,3 +144,18 @@ def test_catalogue_cells_look_themselves_up() -> None:
             continue
         for row in table.rows:
             assert table.find({key: row[key] for key in exact}) == [row], (name, row)
+
+
+def test_ptx_is_compiled_by_the_driver_of_the_first_release_that_writes_its_isa() -> None:
+    rows = MATRICES.catalogue("cuda-minors").rows
+    for os in ("linux", "windows"):
+        for row in rows:
+            same = [other for other in rows if other["ptx_isa"] == row["ptx_isa"]]
+            first = min(same, key=lambda other: release(other["cuda"]))
+            assert row.get(f"ptx_driver_{os}") == first.get(f"native_driver_{os}"), row["cuda"]
+
+
+def test_no_two_products_have_one_pci_id() -> None:
+    rows = MATRICES.catalogue("gpu-products").rows
+    ids = [each for row in rows for each in row.get("pci_device_ids", [])]
+    assert len(ids) == len(set(ids))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,13 +53,16 @@ def look(
     *functions: tuple[dict[str, str | bytes], dict[str, str]],
     files: Mapping[str, str | bytes] | None = None,
     nvml: str = "ok",
+    before: Mapping[str, Any] | None = None,
 ) -> Told:
     every = {"/sys/bus/pci/devices/.keep": "", **(files or {})}
     links: dict[str, str] = {}
     for its_files, its_links in functions:
         every.update(its_files)
         links.update(its_links)
-    return probe("pci", machine(tmp_path, every, links), before={"nvml.status": nvml})
+    return probe(
+        "pci", machine(tmp_path, every, links), before={"nvml.status": nvml, **(before or {})}
+    )
 
 
 def test_a_gpu_with_its_driver(tmp_path: Path) -> None:
@@ -113,6 +117,37 @@ def test_where_nvml_saw_nothing_the_bus_order_stands_in(tmp_path: Path) -> None:
     assert told.facts["gpu.1.pci.address"] == "0000:af:00.0"
     assert told.facts["gpu.1.pci.id"] == "10de:20b0 10de:134f"
     assert told.facts["gpu.1.pci.device"] == "20B0"
+
+
+NVML_SEES_ONE = {"gpu.count": 1, "gpu.0.pci.address": "0000:01:00.0"}
+P4 = function("0000:af:00.0", "10de:1bb3", "030200", subsystem="10de:11d8")
+
+
+def test_a_gpu_that_nvml_leaves_out_comes_behind_its_own(tmp_path: Path) -> None:
+    told = look(tmp_path, GPU, P4, before=NVML_SEES_ONE)
+    assert told.facts["gpu.1.pci.address"] == "0000:af:00.0"
+    assert told.facts["gpu.1.pci.device"] == "1BB3"
+    assert "gpu.0.pci.address" not in told.facts
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {**NVML_SEES_ONE, "container.runtime": "docker"},
+        {"gpu.count": 1},
+        {"gpu.count": 2, "gpu.0.pci.address": "0000:01:00.0"},
+        {},
+    ],
+)
+def test_what_nvml_chose_to_show_is_left_alone(tmp_path: Path, before: Mapping[str, Any]) -> None:
+    told = look(tmp_path, GPU, P4, before=before)
+    assert not [name for name in told.facts if name.startswith("gpu.1.")]
+
+
+def test_a_gpu_given_to_another_driver_is_not_missed(tmp_path: Path) -> None:
+    given = function("0000:af:00.0", "10de:1bb3", "030200", "vfio-pci")
+    told = look(tmp_path, GPU, given, before=NVML_SEES_ONE)
+    assert not [name for name in told.facts if name.startswith("gpu.1.")]
 
 
 def test_a_bus_without_a_gpu_is_an_answer(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ class Imported(NamedTuple):
     """Fact name or pattern to the reason why the text leaves it open."""
     notes: tuple[str, ...] = ()
     """What a reader should know of the text itself, in words."""
+    cut: str = ""
+    """Why the text is not all that there was; empty for a whole one."""
 
 
 _PCI_ADDRESS = re.compile(
@@ -59,6 +61,7 @@ class Draft:
         self._facts: dict[str, Fact] = {}
         self._gaps: dict[str, str] = {}
         self._notes: list[str] = []
+        self._cut = ""
 
     def add(self, name: str, value: Value | None, source: str) -> None:
         """Tell a fact; None tells nothing."""
@@ -73,6 +76,10 @@ class Draft:
         """Tell what the text leaves open, and why."""
         self._gaps.setdefault(name, reason)
 
+    def cut(self, reason: str) -> None:
+        """Tell that the text is not all that there was."""
+        self._cut = self._cut or reason
+
     def note(self, text: str) -> None:
         """Tell the reader something of the text itself."""
         self._notes.append(text)
@@ -82,7 +89,9 @@ class Draft:
 
     def done(self) -> Imported:
         """What was read."""
-        return Imported(tuple(self._facts.values()), dict(self._gaps), tuple(self._notes))
+        return Imported(
+            tuple(self._facts.values()), dict(self._gaps), tuple(self._notes), self._cut
+        )
 
 
 class Importer(NamedTuple):

@@ -302,6 +302,7 @@ class _Table:
         if not shown:
             draft.gap("gpu.count", "no GPU in the nvidia-smi table")
         elif self.open is not None or self.cut:
+            draft.cut("the nvidia-smi table is cut")
             draft.gap("gpu.count", "the nvidia-smi table is cut")
             if self.open is not None:
                 draft.gap(f"gpu.{self.open}.*", "the nvidia-smi table is cut in this GPU")

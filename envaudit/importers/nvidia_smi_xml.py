@@ -211,6 +211,7 @@ def _gpus(draft: Draft, document: _Document, said: str, *, whole: bool) -> None:
         where = f"in GPU {answered}" if document.inside else f"after {answered} GPUs"
         why = f": {document.damage}" if document.damage else ""
         reason = f"the output of nvidia-smi -q -x is cut {where}{why}"
+        draft.cut(reason)
         if isinstance(count, int) and answered <= count <= _MAX_GPUS:
             for number in range(answered, count):
                 draft.gap(f"gpu.{number}.*", reason)

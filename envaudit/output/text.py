@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from envaudit.check import told, undecided
-from envaudit.evaluate import show
+from envaudit.evaluate import show, visible
+from envaudit.facts import CATALOGUE, spec_of
 from envaudit.model import Absent, Change, Comparison, Fact, Finding, Report, Snapshot, Unknown
+
+_Told = TypeVar("_Told")
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "bold": "1", "dim": "2"}
 
@@ -42,6 +46,7 @@ class Style(NamedTuple):
 
 def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = False) -> str:
     """The report as text; `verbose`: also what passed and every gap; `quiet`: failures only."""
+    said = clean(said)
     lines = [_headline(said, style), ""]
     roots = [f for f in said.findings if told(f) and f.because_of is None]
     follows = [f for f in said.findings if told(f) and f.because_of is not None]
@@ -53,10 +58,11 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
     open_questions = [f for f in said.findings if undecided(f)]
     if notes:
         for group in _groups(notes):
-            lines += _wrap(f"{style.mark('note')} {group[0].title}. {group[0].why}", style, 2)
+            lines += _note(group[0], style)
         lines.append("")
     if open_questions:
         lines += [*_undecided(open_questions, style, verbose), ""]
+    lines += _strange_names(said.snapshot, style)
     gaps = _gaps(said.snapshot, verbose)
     if gaps:
         lines.append(style.paint("Could not be looked at", "bold"))
@@ -79,6 +85,28 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
     return _end(lines, style)
 
 
+def clean(said: _Told) -> _Told:
+    """The same with every control character in every text written out.
+
+    What is shown comes from files of anybody's making; none of it may command a terminal.
+    """
+    return cast(_Told, _clean(said))
+
+
+def _clean(said: object) -> object:
+    if isinstance(said, str):
+        return visible(said)
+    if isinstance(said, tuple):
+        parts = [_clean(part) for part in said]
+        make = getattr(said, "_make", tuple)
+        return make(parts)
+    if isinstance(said, list):
+        return [_clean(part) for part in said]
+    if isinstance(said, Mapping):
+        return {_clean(key): _clean(value) for key, value in said.items()}
+    return said
+
+
 def _end(lines: Sequence[str], style: Style) -> str:
     text = "\n".join(lines).rstrip() + "\n"
     return text if style.unicode else text.replace("…", "...")
@@ -93,7 +121,9 @@ def _headline(said: Report, style: Style) -> str:
         text = f"{style.paint('FAIL', 'red', 'bold')}  {_count(errors, 'root cause')}"
         text += f" and {_count(warnings, 'warning')}" if warnings else ""
     elif said.verdict == "unknown":
-        text = f"{style.paint('UNKNOWN', 'yellow', 'bold')}  not everything could be told"
+        judged = any(f.verdict in ("pass", "fail") for f in said.findings)
+        why = "not everything could be told" if judged else "nothing here could be judged"
+        text = f"{style.paint('UNKNOWN', 'yellow', 'bold')}  {why}"
     elif said.verdict == "warn":
         text = f"{style.paint('WARN', 'yellow', 'bold')}  works, with {_count(warnings, 'warning')}"
     else:
@@ -152,6 +182,17 @@ def _finding(group: Sequence[Finding], follows: Sequence[Finding], style: Style)
     return lines
 
 
+def _note(finding: Finding, style: Style) -> list[str]:
+    """A finding that only informs; one that rests on less sure knowledge says so."""
+    if finding.confidence == "high":
+        return _wrap(f"{style.mark('note')} {finding.title}. {finding.why}", style, 2)
+    doubt = f"Perhaps ({finding.confidence} confidence, so it counts for nothing): "
+    lines = _wrap(f"{style.mark('unknown')} {doubt}{finding.title}. {finding.why}", style, 2)
+    for fix in finding.fix[:1]:
+        lines += _wrap(f"If so: {fix.text}", style, 4)
+    return lines
+
+
 def _undecided(findings: Sequence[Finding], style: Style, verbose: bool) -> list[str]:
     lines = [style.paint("Could not be decided", "bold")]
     for finding in findings:
@@ -167,12 +208,31 @@ def _of(finding: Finding) -> str:
     return f" ({finding.subject})" if finding.subject else ""
 
 
+def _strange_names(snapshot: Snapshot, style: Style) -> list[str]:
+    """Names that no rule can know, with the name that was perhaps meant."""
+    strange = [name for name in snapshot.facts if spec_of(name) is None]
+    if not strange:
+        return []
+    exact = [spec.pattern for spec in CATALOGUE if "*" not in spec.pattern]
+    told = []
+    for name in sorted(strange)[:5]:
+        near = difflib.get_close_matches(name, exact, 1, 0.8)
+        told.append(f"{name} (did you mean {near[0]}?)" if near else name)
+    more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
+    text = f"Not names of the catalogue, so no rule looks at them: {', '.join(told)}{more}"
+    return [*_wrap(f"{style.mark('unknown')} {text}", style, 2), ""]
+
+
 def _gaps(snapshot: Snapshot, verbose: bool) -> list[str]:
     found = [
         f"{run.name}: {run.status}{': ' + run.detail if run.detail else ''}"
         for run in snapshot.probes
         if run.status not in ("ok", "absent", "skipped")
     ]
+    for run in snapshot.probes:
+        if run.name.startswith("import:"):  # what a pasted text leaves open is for its reader
+            found += [run.detail] if run.detail else []
+            found += [f"{name}: {reason}" for name, reason in run.gaps.items()][:5]
     if verbose:
         found += [
             f"{run.name}: {name}: {reason}"
@@ -206,18 +266,18 @@ def stack(snapshot: Snapshot, style: Style) -> list[str]:
     rows = [
         ("GPU", _gpus(snapshot)),
         ("driver", _driver(snapshot)),
-        ("toolkit", _with_source(snapshot, "cuda.toolkit.version")),
+        ("toolkit", _toolkit(snapshot)),
         ("libraries", _libraries(snapshot)),
         ("frameworks", _frameworks(snapshot)),
         ("python", _python(snapshot)),
         ("compilers", _join(snapshot, {"gcc": "gcc.version", "clang": "clang.version"})),
         ("system", _system(snapshot)),
     ]
-    lines = [style.paint("The stack", "bold")]
+    lines = []
     for name, text in rows:
         if text:
             lines += _wrap(f"{name:<11}{text}", style, 2, 13)
-    return lines
+    return [style.paint("The stack", "bold"), *lines] if lines else []
 
 
 def _value(snapshot: Snapshot, name: str) -> str:
@@ -244,11 +304,16 @@ def _gpus(snapshot: Snapshot) -> str:
             counted[text] = counted.get(text, 0) + 1
     if counted:
         return ", ".join(f"{number} x {name}" for name, number in counted.items())
-    if _value(snapshot, "pci.gpu.count") == "0":
-        return "none on the PCI bus"
-    if _value(snapshot, "pci.gpu.count"):
-        return f"{_value(snapshot, 'pci.gpu.count')} on the PCI bus, none usable"
-    return _or_why(snapshot, "gpu.count", "none")
+    bus = snapshot.ask("pci.gpu.count")
+    if isinstance(bus, Fact):
+        return f"{show(bus.value)} on the PCI bus, none usable" if bus.value else "none on the bus"
+    seen = snapshot.ask("gpu.count")
+    if isinstance(seen, Fact):
+        return show(seen.value)
+    # That NVML is missing or silent does not tell that there is no GPU.
+    reasons = [a.reason for a in (bus, seen) if isinstance(a, Unknown)]
+    known = [reason for reason in reasons if reason != "nobody looked"]
+    return f"unknown ({known[0]})" if known else ""
 
 
 def _driver(snapshot: Snapshot) -> str:
@@ -268,11 +333,12 @@ def _driver(snapshot: Snapshot) -> str:
     return "no NVIDIA driver" if isinstance(answer, Absent) else ""
 
 
-def _with_source(snapshot: Snapshot, name: str) -> str:
-    answer = snapshot.ask(name)
-    if isinstance(answer, Fact):
-        return f"CUDA {show(answer.value)} [{_clip(answer.source, 80)}]"
-    return _or_why(snapshot, name, "")
+def _toolkit(snapshot: Snapshot) -> str:
+    answer = snapshot.ask("cuda.toolkit.version")
+    if not isinstance(answer, Fact):
+        return _or_why(snapshot, "cuda.toolkit.version", "")
+    home = _value(snapshot, "cuda.home").split(" (")[0]
+    return f"CUDA {show(answer.value)}" + (f" in {home}" if home else "")
 
 
 def _join(snapshot: Snapshot, names: Mapping[str, str]) -> str:
@@ -329,10 +395,18 @@ def _system(snapshot: Snapshot) -> str:
 
 def comparison(said: Comparison, style: Style, *, verbose: bool = False) -> str:
     """A diff for a person: what broke and why first, then the changes by component."""
+    said = clean(said)
     lines = [
         f"{_name(said.old)}  {'→' if style.unicode else '->'}  {_name(said.new)}",
         "",
     ]
+    before, after = (
+        _value(side, "python.executable") or str(side.target.get("executable", ""))
+        for side in (said.old, said.new)
+    )
+    if before and after and before != after:
+        text = f"Another interpreter was audited: {before}, then {after} (--python names one)."
+        lines += [*_wrap(f"{style.mark('warning')} {text}", style, 0), ""]
     if said.suspects:
         lines.append(style.paint("What explains it", "bold"))
         for suspect in said.suspects:

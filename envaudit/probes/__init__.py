@@ -187,7 +187,7 @@ PROBES: tuple[Probe, ...] = (
     Probe(
         "pci",
         ("gpu.driver_bound", "nvswitch.count", "pci.*", "gpu.*.pci.*"),
-        after=("nvml",),
+        after=("nvml", "container"),
         # NVML numbers the GPUs; only where it says that it cannot does the bus order stand in.
         patience=9.0,
     ),

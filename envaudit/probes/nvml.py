@@ -32,6 +32,10 @@ _HARMLESS = frozenset({0, _NOT_SUPPORTED, 4}) | _OF_ANOTHER_DRIVER
 """Answers, no permission (4) among them, that do not mean that the GPU is unwell."""
 
 
+GPUS_LIMIT = 1024
+"""Most GPUs that are believed: a library that says more is broken."""
+
+
 def look(look: Look) -> None:
     """Ask NVML: first the driver, then who the GPUs are, then how each of them does."""
     if not look.host.live and not (look.host.recorded or {}).get("nvml"):
@@ -392,6 +396,10 @@ class _Nvml:
         if code:
             for name in ("gpu.count", "gpu.*.*"):
                 self.look.gap(name, f"NVML: {self.said(code)}")
+            return {}
+        if count > GPUS_LIMIT:
+            for name in ("gpu.count", "gpu.*.*"):
+                self.look.gap(name, f"NVML says {count} GPUs, more than any one machine has")
             return {}
         self.look.add("gpu.count", count, "NVML nvmlDeviceGetCount")
         handles: dict[int, Any] = {}

@@ -68,14 +68,33 @@ def _functions(look: Look, names: tuple[str, ...], elsewhere: str) -> None:
         look.add(f"pci.gpu.{number}.address", gpu.address, place)
         look.add(f"pci.gpu.{number}.id", gpu.id, f"{place}/device")
         look.add(f"pci.gpu.{number}.driver", gpu.driver, f"{place}/driver")
-        if look.value("nvml.status") != "ok":
-            look.add(f"gpu.{number}.pci.address", gpu.address, place)
-            look.add(f"gpu.{number}.pci.id", f"{gpu.id} {gpu.subsystem}".strip(), place)
-            look.add(f"gpu.{number}.pci.device", gpu.id[5:].upper(), f"{place}/device")
-            if gpu.subsystem:
-                board = f"{gpu.id[5:]}:{gpu.subsystem}".upper()
-                look.add(f"gpu.{number}.pci.board", board, f"{place}/subsystem_device")
+    for number, gpu in _numbered(look, gpus):
+        place = f"{BUS}/{gpu.address}"
+        look.add(f"gpu.{number}.pci.address", gpu.address, place)
+        look.add(f"gpu.{number}.pci.id", f"{gpu.id} {gpu.subsystem}".strip(), place)
+        look.add(f"gpu.{number}.pci.device", gpu.id[5:].upper(), f"{place}/device")
+        if gpu.subsystem:
+            board = f"{gpu.id[5:]}:{gpu.subsystem}".upper()
+            look.add(f"gpu.{number}.pci.board", board, f"{place}/subsystem_device")
     part(look, "pci.acs.enabled", lambda look: _acs(look, gpus))
+
+
+def _numbered(look: Look, gpus: list[Function]) -> list[tuple[int, Function]]:
+    """The GPUs to tell with their numbers: all where NVML names none, else those it leaves out.
+
+    The ones that NVML leaves out come behind its own. Only what nvidia has, or nothing: a GPU
+    that another driver holds was given away on purpose, and in a container NVML sees a choice.
+    """
+    if look.value("nvml.status") != "ok":
+        return list(enumerate(gpus))
+    count = look.value("gpu.count")
+    if not isinstance(count, int) or len(gpus) <= count or look.value("container.runtime"):
+        return []
+    listed = {look.value(f"gpu.{number}.pci.address") for number in range(count)}
+    if None in listed:
+        return []
+    left = [gpu for gpu in gpus if gpu.address not in listed]
+    return list(enumerate((gpu for gpu in left if gpu.driver in ("nvidia", "none")), count))
 
 
 def _not_on_the_bus(host: Host) -> str:
