@@ -132,7 +132,7 @@ def _fixes(row: Row, scope: Scope, trial: Trial) -> list[Fix]:
     fixes = []
     for said in row["fix"]:
         fits = [holds(condition, scope, Trial()) for condition in said.get("when", ())]
-        if any(answer is not True for answer in fits):
+        if any(answer is not True for answer in fits) or switched_off(said, scope):
             continue
         command = said.get("command")
         fixes.append(
@@ -157,7 +157,7 @@ def undecided(finding: Finding) -> bool:
 
 
 def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
-    """Link consequences to their roots, merge equal findings, and put all in reading order."""
+    """Link consequences to their roots, and put all in reading order."""
     raised = [(row, finding) for row, finding in findings if told(finding)]
     linked: list[tuple[tuple[int, ...], Finding]] = []
     for number, (row, finding) in enumerate(findings):

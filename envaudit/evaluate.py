@@ -158,7 +158,7 @@ def holds(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | No
         if "code" in condition:
             return _code(condition, scope, trial)
         return _compare(condition, scope, trial)
-    except Incomparable as reason:
+    except (Incomparable, re.error) as reason:  # a pattern may come from a fact
         name = fill(str(condition.get("fact", condition.get("code"))), scope.bound)
         trial.missing[name] = str(reason)
         return None

@@ -8,10 +8,12 @@ table do not contradict one another, and which part of a condition is the wrong 
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from contextlib import contextmanager
+from typing import Any
 
 import jsonschema
 from jsonschema.exceptions import best_match
@@ -19,7 +21,7 @@ from jsonschema.exceptions import best_match
 from envaudit.constraint import OPERATORS, Incomparable, compare, in_range
 from envaudit.errors import MatrixError
 from envaudit.facts import CATALOGUE, spec_of
-from envaudit.matrix import KINDS, Matrices, json_files, product_words, read_json
+from envaudit.matrix import KINDS, Catalogue, Matrices, json_files, product_words, read_json
 from envaudit.model import covers
 
 NO_PART = ("range", "has", "lacks", "matches", "free_of")
@@ -72,16 +74,19 @@ def validate_folder(folder: str, known: Matrices) -> None:
             before = ids.setdefault((kind, row["id"]), path)
             if before != path or any(row["id"] == other["id"] for other in data["rows"][:number]):
                 raise MatrixError(f"{path}: rows/{number}: the id {row['id']} stands in {before}")
-            try:
+            with _at(path, number, row):
                 _check_row(kind, row, known)
-            except _Wrong as problem:
-                _refuse(path, number, row, problem)
 
 
-def _refuse(path: str, number: int, row: Any, problem: object) -> NoReturn:
-    name = row.get("id") if isinstance(row, dict) else None
-    named = f" ({name})" if isinstance(name, str) else ""
-    raise MatrixError(f"{path}: rows/{number}{named}: {problem}") from None
+@contextmanager
+def _at(path: str, number: int, row: Any) -> Iterator[None]:
+    """Name file and row of what is wrong inside."""
+    try:
+        yield
+    except _Wrong as problem:
+        name = row.get("id") if isinstance(row, dict) else None
+        named = f" ({name})" if isinstance(name, str) else ""
+        raise MatrixError(f"{path}: rows/{number}{named}: {problem}") from None
 
 
 def _near(name: str, names: Collection[str]) -> str:
@@ -126,20 +131,19 @@ def _check_form(kind: str, path: str, data: Any, schemas: str) -> None:
         place = list(error.absolute_path)
         if len(place) > 1 and place[0] == "rows":
             row = data["rows"][place[1]]
-            try:
+            with _at(path, int(place[1]), row):  # says what a schema of alternatives cannot
                 for within, condition in _conditions(row):
                     _check_condition(within, condition, _Names(row, None))
-            except _Wrong as problem:  # says what a schema of alternatives cannot
-                _refuse(path, int(place[1]), row, problem)
         raise MatrixError(f"{path}: {_named(data, place)}: {_message(error)}")
     stem = os.path.basename(path)[: -len(".json")]
     if data["name"] != stem:
         raise MatrixError(f"{path}: name: it is {data['name']!r}; the file's name says {stem!r}")
     for number, row in enumerate(data["rows"]):
-        for key in row.get("sources", ()):
-            if key not in data["sources"]:
-                hint = _near(key, data["sources"])
-                _refuse(path, number, row, f"source {key!r} is not in sources{hint}")
+        with _at(path, number, row):
+            for key in row.get("sources", ()):
+                if key not in data["sources"]:
+                    hint = _near(key, data["sources"])
+                    raise _Wrong(f"source {key!r} is not in sources{hint}")
 
 
 def _first_error(data: Any, schema: str) -> jsonschema.ValidationError | None:
@@ -487,17 +491,17 @@ def _check_catalogue(path: str, data: Mapping[str, Any], known: Matrices) -> Non
             raise MatrixError(f"{path}: keys: the rows below have the keys {below['keys']}")
         for row in below["rows"]:
             types.update((name, _type(row[name])) for name in row if name not in types)
-    number, row = 0, {}
-    try:
-        for number, row in enumerate(rows):  # noqa: B007
+    for number, row in enumerate(rows):
+        with _at(path, number, row):
             _check_cells(row, data, types)
-    except _Wrong as problem:
-        _refuse(path, number, row, problem)
     every = lookups(known.rows("rules") + known.rows("derive"))
     taken = {each["take"] for each in every if each["row"] == data["name"]}
-    twice = contradiction(data, taken)
+    twice = contradiction(known.catalogue(data["name"]), taken)
     if twice is not None:
-        raise MatrixError(f"{path}: {twice}")
+        first, second, shown = twice
+        beside = f"rows/{second}" if second < len(rows) else "a row that it does not replace"
+        if first < len(rows):  # else the folders below disagree, which is not this one's doing
+            raise MatrixError(f"{path}: rows/{first} and {beside} answer for the same {shown}")
 
 
 def _check_cells(row: Mapping[str, Any], data: Mapping[str, Any], types: dict[str, str]) -> None:
@@ -546,13 +550,15 @@ def _type(value: Any) -> str:
     return "null" if value is None else "list" if isinstance(value, list) else "object"
 
 
-def contradiction(data: Mapping[str, Any], taken: Collection[str]) -> str | None:
-    """Two rows of a table that would answer one look-up, and differ in a column that is taken."""
-    kinds = data["keys"]
+def contradiction(table: Catalogue, taken: Collection[str]) -> tuple[int, int, str] | None:
+    """Two rows that would answer one look-up, and the keys they share; None where none do.
+
+    Rows of one product (its variants) may: they agree on every column that is taken.
+    """
+    kinds, rows = table.keys, table.rows
     exact = [name for name, kind in kinds.items() if kind == "exact"]
     ranged = [name for name, kind in kinds.items() if kind == "range"]
     groups: dict[tuple[Any, ...], list[int]] = {}
-    rows: Sequence[Mapping[str, Any]] = data["rows"]
     for number, row in enumerate(rows):
         fixed = tuple(str(row[name]) for name in exact)
         if len(exact) + len(ranged) == len(kinds):
@@ -566,17 +572,14 @@ def contradiction(data: Mapping[str, Any], taken: Collection[str]) -> str | None
                 for words in named:
                     groups.setdefault((*fixed, name, words), []).append(number)
     for key, numbers in groups.items():
-        loose = bool(key) and isinstance(key[-1], tuple)  # a product has several rows, by variant
-        for at, one in enumerate(numbers):
-            for other in numbers[:at]:
-                a, b = rows[other], rows[one]
-                if loose and all(a.get(column) == b.get(column) for column in taken):
-                    continue
-                if all(overlap(a[name], b[name]) for name in ranged):
-                    shown = " ".join(
-                        " ".join(each) if isinstance(each, tuple) else str(each) for each in key
-                    )
-                    return f"rows/{other} and rows/{one} have equal keys: {shown}".rstrip(": ")
+        product = bool(key) and isinstance(key[-1], tuple)
+        for first, second in itertools.combinations(numbers, 2):
+            a, b = rows[first], rows[second]
+            if product and all(a.get(column) == b.get(column) for column in taken):
+                continue
+            if all(overlap(a[name], b[name]) for name in ranged):
+                shown = [" ".join(each) if isinstance(each, tuple) else str(each) for each in key]
+                return first, second, " ".join(shown) or " ".join(a[name] for name in ranged)
     return None
 
 

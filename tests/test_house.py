@@ -26,11 +26,11 @@ ROOMS = (
     ("target", "driverlib", "loader", "entries", "restrain"),
     ("probes",),
     ("collect",),
-    ("matrix",),
+    ("matrix", "validate"),
     ("evaluate",),
     ("derive",),
     ("check",),
-    ("diff", "exits", "inputs"),
+    ("diff", "exits", "inputs", "examples"),
     ("output",),
     ("cli",),
     ("__main__",),
@@ -42,6 +42,7 @@ MAY_NOT = {
     "output": {"probes", "collect", "host", "isolate", "store"},
     "check": {"probes", "collect", "host", "isolate", "store", "output"},
     "matrix": {"probes", "collect", "host", "isolate"},
+    "validate": {"probes", "collect", "host", "isolate"},
 }
 """What must stay apart although the floors would allow it."""
 
@@ -76,6 +77,16 @@ def test_imports_run_one_way(path: Path) -> None:
     for other in imported(path) - {mine}:
         assert floors[other] <= floors[mine], f"{mine} must not import {other}"
         assert other not in MAY_NOT.get(mine, ()), f"{mine} must not import {other}"
+
+
+def test_the_table_of_rooms_names_every_module() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    rooms = page.partition("## Rooms")[2].partition("\n## ")[0]
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"}
+    for name in sorted({path.name for path in PACKAGE.glob("*.py")} - {"__init__.py"}):
+        assert re.search(rf"`(envaudit/)?{re.escape(name)}`", rooms), f"{name} has no room"
+    for name in sorted(folders):
+        assert f"`envaudit/{name}/`" in rooms, f"{name}/ has no room"
 
 
 def test_typer_lives_in_the_command_line_only() -> None:
