@@ -387,10 +387,11 @@ def matrix(
     from envaudit.output import rows
 
     if action == "validate":
-        from envaudit.matrix import shipped_folder, validate_folder
+        from envaudit.examples import validate
+        from envaudit.matrix import shipped_folder
 
         folder = subject or shipped_folder()
-        validate_folder(folder, os.path.join(shipped_folder(), "schema"))
+        validate(folder)
         print(f"{folder}: valid")
         return
     knowledge = _matrices(matrices)

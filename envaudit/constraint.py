@@ -19,6 +19,9 @@ class Incomparable(Exception):
 
 _RELEASE = re.compile(r"\s*[vVrR]?(?:\d+:)?(\d+(?:\.\d+)*)")
 
+_LONGEST = 200
+"""Characters of a version; what is longer is none."""
+
 
 def release(text: Value) -> tuple[int, ...]:
     """The numbers that a version begins with: "550.54.14-0ubuntu1" gives (550, 54, 14).
@@ -32,6 +35,8 @@ def release(text: Value) -> tuple[int, ...]:
     found = _RELEASE.match(str(text))
     if found is None:
         raise Incomparable(f"{text!r} is no version")
+    if len(found[1]) > _LONGEST:  # Python itself refuses numbers of thousands of digits
+        raise Incomparable(f"{found[1][:20]}... of {len(found[1])} characters is no version")
     return tuple(int(number) for number in found[1].split("."))
 
 
@@ -141,7 +146,7 @@ def gpu_code(
     ptx: list[tuple[int, ...]] = []
     against: list[Mapping[str, Any]] = []
     for item in _items(arch_list):
-        found = re.fullmatch(r"(sm|compute|lto)_(\d+)(\d)([af]?)", str(item))
+        found = re.fullmatch(r"(sm|compute|lto)_(\d{1,9})(\d)([af]?)", str(item))
         if found is None:
             continue
         capability = (int(found[2]), int(found[3]))

@@ -9,7 +9,7 @@ from typing import Any
 
 from envaudit.check import check
 from envaudit.errors import InputError, MatrixError
-from envaudit.matrix import Matrices, Row
+from envaudit.matrix import Matrices, Row, json_files, read_json
 from envaudit.model import Finding
 from envaudit.snapshot import load
 
@@ -17,15 +17,16 @@ from envaudit.snapshot import load
 def validate(folder: str) -> None:
     """Check a folder of rows, form, names and examples. Raises MatrixError on the first wrong."""
     matrices = Matrices(folder)
+    own = os.path.join(folder, "rules")
+    paths = [os.path.join(own, name) for name in json_files(own)]
+    of_id = {row["id"]: path for path in paths for row in read_json(path)["rows"]}
     for row in matrices.rows("rules"):
-        path = os.path.join(folder, row["file"])
-        if row["folder"] != folder:
-            continue
-        for verdict, cases in row["examples"].items():
+        for verdict, cases in row["examples"].items() if row["id"] in of_id else ():
             for number, facts in enumerate(cases):
                 wrong = broken(row, verdict, facts, matrices)
                 if wrong is not None:
-                    raise MatrixError(f"{path}: {row['id']}: examples/{verdict}/{number}: {wrong}")
+                    place = f"{of_id[row['id']]}: {row['id']}: examples/{verdict}/{number}"
+                    raise MatrixError(f"{place}: {wrong}")
 
 
 def broken(row: Row, verdict: str, facts: Mapping[str, Any], matrices: Matrices) -> str | None:

@@ -249,7 +249,7 @@ class Matrices:
                 raise MatrixError(f"there is no catalogue {name}")
             data = read_json(paths[0])
             for path in paths[1:]:
-                data = _overlaid(data, read_json(path))
+                data = _overlaid(data, read_json(path), path)
             found = self._catalogues[name] = Catalogue(data)
         return found
 
@@ -278,7 +278,6 @@ class Matrices:
                         **row,
                         "sources": tuple(sources[key] for key in row.get("sources", ())),
                         "file": f"{kind}/{name}",
-                        "folder": folder,
                     }
         return list(found.values())
 
@@ -294,7 +293,7 @@ class Matrices:
         return self._causes
 
 
-def _overlaid(below: Row, above: Row) -> Row:
+def _overlaid(below: Row, above: Row, path: str) -> Row:
     """A table with the rows of another laid over it: equal keys replace, all else is added."""
     keys = list(below["keys"])
     replaced = {tuple(str(row.get(key)) for key in keys) for row in above["rows"]}
@@ -302,8 +301,10 @@ def _overlaid(below: Row, above: Row) -> Row:
         row for row in below["rows"] if tuple(str(row.get(key)) for key in keys) not in replaced
     ]
     # The short names of sources are a file's own: the same one may mean another page there.
-    sources = {"above " + key: source for key, source in above["sources"].items()}
-    rows = [{**row, "sources": ["above " + key for key in row["sources"]]} for row in above["rows"]]
+    sources = {f"{path} {key}": source for key, source in above["sources"].items()}
+    rows = [
+        {**row, "sources": [f"{path} {key}" for key in row["sources"]]} for row in above["rows"]
+    ]
     return {
         **below,
         "columns": {**below["columns"], **above["columns"]},
@@ -334,8 +335,3 @@ def read_json(path: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = 
         raise MatrixError(f"{path}: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:
         raise MatrixError(f"{path}: not valid JSON: {problem}") from problem
-
-
-def validate_folder(folder: str, schemas: str) -> None:
-    """Check a folder of rows as if it lay over the shipped one. Raises MatrixError."""
-    Matrices(folder, shipped=os.path.dirname(schemas))

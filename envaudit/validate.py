@@ -86,7 +86,8 @@ def _at(path: str, number: int, row: Any) -> Iterator[None]:
     except _Wrong as problem:
         name = row.get("id") if isinstance(row, dict) else None
         named = f" ({name})" if isinstance(name, str) else ""
-        raise MatrixError(f"{path}: rows/{number}{named}: {problem}") from None
+        text = str(problem) if len(str(problem)) <= 300 else f"{str(problem)[:300]}..."
+        raise MatrixError(f"{path}: rows/{number}{named}: {text}") from None
 
 
 def _near(name: str, names: Collection[str]) -> str:
@@ -156,7 +157,17 @@ def _first_error(data: Any, schema: str) -> jsonschema.ValidationError | None:
 
 
 def _message(error: jsonschema.ValidationError) -> str:
-    return error.message if len(error.message) <= 200 else error.message[:200] + "..."
+    """What is wrong, without the whole of what is wrong: a row may be long."""
+    if error.validator in ("anyOf", "oneOf"):
+        if error.context:
+            return "; or ".join(dict.fromkeys(_message(each) for each in error.context))
+        choices: Any = error.validator_value
+        names = [name for each in choices for name in each.get("required", ())]
+        return f"one of {', '.join(names)}, not several"
+    shown, text = repr(error.instance), error.message
+    if len(shown) > 80 and text.startswith(shown):
+        text = shown[:60] + "..." + text[len(shown) :]
+    return text if len(text) <= 200 else text[:200] + "..."
 
 
 def _named(data: Any, place: Sequence[str | int]) -> str:
@@ -230,9 +241,8 @@ def _conditions(row: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{part}/{number}", condition
     if isinstance(row.get("fix"), list):
         for number, fix in enumerate(row["fix"]):
-            if isinstance(fix, dict) and isinstance(fix.get("when"), list):
-                for inner, condition in enumerate(fix["when"]):
-                    yield f"fix/{number}/when/{inner}", condition
+            for place, condition in _conditions(fix):
+                yield f"fix/{number}/{place}", condition
 
 
 def _check_condition(place: str, condition: Any, names: _Names) -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from envaudit.check import LAYERS, check
 from envaudit.constraint import release
+from envaudit.examples import broken
 from envaudit.facts import spec_of
 from envaudit.matrix import Matrices, read_json, shipped_folder
-from envaudit.model import Finding
+from envaudit.model import Finding, covers
 from envaudit.snapshot import load
+from envaudit.validate import contradiction, lookups, overlap, validate_folder
 
 FOLDER = Path(shipped_folder())
 MATRICES = Matrices()
@@ -36,8 +38,14 @@ def judged(row: Any, facts: dict[str, Any]) -> list[Finding]:
     return [f for f in check(snapshot, MATRICES).findings if f.rule == row["id"]]
 
 
+def test_the_schema_knows_the_layers_of_the_report() -> None:
+    schema = read_json(str(FOLDER / "schema" / "rules.schema.json"))
+    assert schema["properties"]["rows"]["items"]["properties"]["layer"]["enum"] == list(LAYERS)
+
+
 @pytest.mark.parametrize(("row", "verdict", "facts"), examples())
 def test_a_row_judges_its_own_examples(row: Any, verdict: str, facts: dict[str, Any]) -> None:
+    assert broken(row, verdict, facts, MATRICES) is None  # what `envaudit matrix validate` says
     found = judged(row, facts)
     verdicts = {f.verdict for f in found}
     failing = row.get("verdict", "fail")
@@ -155,7 +163,120 @@ def test_ptx_is_compiled_by_the_driver_of_the_first_release_that_writes_its_isa(
             assert row.get(f"ptx_driver_{os}") == first.get(f"native_driver_{os}"), row["cuda"]
 
 
-def test_no_two_products_have_one_pci_id() -> None:
-    rows = MATRICES.catalogue("gpu-products").rows
-    ids = [each for row in rows for each in row.get("pci_device_ids", [])]
-    assert len(ids) == len(set(ids))
+TABLES = MATRICES.catalogue_names()
+BESIDE_COLUMNS = {"sources", "confidence", "note"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_cells_stand_in_columns_and_a_column_has_one_type(name: str) -> None:
+    table = MATRICES.catalogue(name)
+    assert set(table.keys) <= set(table.columns)
+    types: dict[str, set[str]] = {}
+    for row in table.rows:
+        assert set(row) - BESIDE_COLUMNS <= set(table.columns), row
+        if isinstance(row["confidence"], dict):
+            assert set(row["confidence"]) - {"*"} <= set(table.columns), row
+        for column in set(row) - BESIDE_COLUMNS:
+            types.setdefault(column, set()).add(json_type(row[column]))
+            if isinstance(row[column], list):
+                types.setdefault(f"{column}/*", set()).update(map(json_type, row[column]))
+    assert {column: found for column, found in types.items() if len(found) > 1} == {}
+    assert set(table.columns) <= set(types), "a column without one cell"
+
+
+def json_type(value: Any) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "number"
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_one_look_up_has_one_answer(name: str) -> None:
+    """Exact keys, elements of list keys, product names and ranges: no two rows contradict."""
+    every = lookups(RULES + MATRICES.rows("derive"))
+    taken = {each["take"] for each in every if each["row"] == name}
+    assert contradiction(MATRICES.catalogue(name), taken) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (">=9.0,<9.1", ">=9.1,<9.2", False),
+        (">=9.0,<=9.1", ">=9.1", True),
+        (">9.0", "<9.0.1", True),
+        (">9.0", "<=9.0", False),
+        ("<9", "<8", True),
+        ("==9.1", ">=9,<10", True),
+    ],
+)
+def test_ranges_overlap(one: str, other: str, shared: bool) -> None:
+    assert overlap(one, other) is overlap(other, one) is shared
+
+
+def test_what_ships_passes_as_own_rows() -> None:
+    validate_folder(str(FOLDER), MATRICES)
+
+
+def comparisons(conditions: Any) -> Iterator[dict[str, Any]]:
+    for condition in conditions:
+        for group in ("any", "all"):
+            yield from comparisons(condition.get(group, ()))
+        if "not" in condition:
+            yield from comparisons([condition["not"]])
+        if "fact" in condition:
+            yield condition
+
+
+def bounds() -> list[Any]:
+    """Every literal bound that a requirement may just meet."""
+    return [
+        pytest.param(row, condition["fact"], condition[operator], id=f"{row['id']}-{operator}")
+        for row in RULES
+        for condition in comparisons(row["require"])
+        for operator in (">=", "<=")
+        if isinstance(condition.get(operator), (str, int, float))
+    ]
+
+
+@pytest.mark.parametrize(("row", "fact", "bound"), bounds())
+def test_a_literal_bound_has_an_example_that_just_meets_it(row: Any, fact: str, bound: Any) -> None:
+    subjects = {"{gpu}": "gpu.*", "{framework}": "*", "{function}": "pci.gpu.*", "{probe}": "*"}
+    for variable, pattern in subjects.items():
+        fact = fact.replace(variable, pattern)
+    values = [
+        value
+        for facts in row["examples"].get("pass", ())
+        for name, value in facts.items()
+        if covers(fact, name)
+    ]
+    assert bound in values, f"no passing example has {fact} = {bound}"
+
+
+def exceptions() -> list[Any]:
+    """Every simple exception of a rule: one fact that is there, or has a certain value."""
+    found = []
+    for row in RULES:
+        for number, condition in enumerate(row.get("unless", ())):
+            if "{" in condition.get("fact", "{"):
+                continue
+            if condition.get("is") == "present" or "==" in condition:
+                value = condition.get("==", "some")
+                if not isinstance(value, dict):
+                    found.append(
+                        pytest.param(row, condition["fact"], value, id=f"{row['id']}-{number}")
+                    )
+    return found
+
+
+@pytest.mark.parametrize(("row", "fact", "value"), exceptions())
+def test_an_exception_alone_switches_a_rule_off(row: Any, fact: str, value: Any) -> None:
+    """What fails without the fact, and is not switched off, does not concern a machine with it."""
+    spec = spec_of(fact)
+    if value == "some" and spec is not None:
+        value = {"number": 1, "flag": True, "list": ["x"], "version": "1"}.get(spec.kind, "some")
+    examples = row["examples"]
+    verdict = "fail" if "fail" in examples else "unknown"
+    for facts in examples[verdict]:
+        assert {f.verdict for f in judged(row, facts)} != {"not_applicable"}
+        after = judged(row, {**facts, fact: value})
+        assert {f.verdict for f in after} <= {"not_applicable"}, facts

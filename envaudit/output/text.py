@@ -125,7 +125,8 @@ def _headline(said: Report, style: Style) -> str:
         why = "not everything could be told" if judged else "nothing here could be judged"
         text = f"{style.paint('UNKNOWN', 'yellow', 'bold')}  {why}"
     elif said.verdict == "warn":
-        text = f"{style.paint('WARN', 'yellow', 'bold')}  works, with {_count(warnings, 'warning')}"
+        text = f"{style.paint('WARN', 'yellow', 'bold')}  nothing broken found, but "
+        text += _count(warnings, "warning")
     else:
         text = f"{style.paint('PASS', 'green', 'bold')}  nothing found that does not fit together"
     return f"{text} {where}".rstrip()
@@ -232,7 +233,6 @@ def _gaps(snapshot: Snapshot, verbose: bool) -> list[str]:
     for run in snapshot.probes:
         if run.name.startswith("import:"):  # what a pasted text leaves open is for its reader
             found += [run.detail] if run.detail else []
-            found += [f"{name}: {reason}" for name, reason in run.gaps.items()][:5]
     if verbose:
         found += [
             f"{run.name}: {name}: {reason}"
@@ -306,7 +306,9 @@ def _gpus(snapshot: Snapshot) -> str:
         return ", ".join(f"{number} x {name}" for name, number in counted.items())
     bus = snapshot.ask("pci.gpu.count")
     if isinstance(bus, Fact):
-        return f"{show(bus.value)} on the PCI bus, none usable" if bus.value else "none on the bus"
+        return (
+            f"{show(bus.value)} on the PCI bus, none usable" if bus.value else "none on the PCI bus"
+        )
     seen = snapshot.ask("gpu.count")
     if isinstance(seen, Fact):
         return show(seen.value)
