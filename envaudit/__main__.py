@@ -12,7 +12,8 @@ gc.disable()
 
 
 def _told_to_end(number: int, frame: FrameType | None) -> None:
-    # Unwinds the command, so that a look takes what it started down with it.
+    # Unwinds the command once, so that a look takes what it started down with it.
+    signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 

@@ -144,10 +144,11 @@ class Runner:
     def kill_all(self) -> None:
         """Kill every child and what it started, and forget them: for a run that is broken off."""
         for child in list(self._children.values()):
-            self._put_down(child, time.monotonic())
-            with contextlib.suppress(OSError):
+            # What broke the run off can have struck anywhere, between any two of our steps.
+            with contextlib.suppress(OSError, KeyError, ValueError):
+                self._put_down(child, time.monotonic())
                 os.waitpid(child.pid, os.WNOHANG)
-            self._forget(child)
+        self._children.clear()
 
     def _ended(self, child: _Child) -> bool:
         # WNOWAIT leaves the zombie, so that _close alone reaps and its status is not lost.
@@ -228,7 +229,8 @@ def _child(job: Job, told: int) -> None:
         for fd in (0, 1, 2):
             os.dup2(nothing, fd)
         sys.stdout = sys.stderr = open(nothing, "w", closefd=False)  # noqa: SIM115 - to the end
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         os.environ[RUN_MARK] = f"{os.getppid()}.{job.name}"
 
         def tell(record: bytes) -> None:

@@ -619,7 +619,7 @@ def test_a_look_that_is_broken_off_leaves_nothing_running(number: int, tmp_path:
             break
     process.send_signal(number)
     _, err = process.communicate(timeout=5)
-    assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number), err
     assert "Traceback" not in err
     time.sleep(0.3)
     pids = (tmp_path / "pids").read_text().split()
