@@ -129,7 +129,7 @@ def snapshot(
     if redact:
         from envaudit.redact import redact as redacted
 
-        found = redacted(found)
+        found = redacted(found, users=_accounts())
     if output is not None:
         from envaudit.snapshot import dump
 
@@ -465,6 +465,13 @@ class _Progress:
         elif not running and self._shown:
             sys.stderr.write("\r" + " " * 78 + "\r")
         sys.stderr.flush()
+
+
+def _accounts() -> list[str]:
+    """Names of the account that this runs as, which can stand in any path."""
+    names = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")}
+    names.add(os.path.basename(os.path.expanduser("~")))
+    return sorted(names - {""})
 
 
 def _store(folder: str | None) -> Store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -105,7 +106,7 @@ def collect(
             merged.setdefault(name, fact)
     return finish(
         Snapshot(
-            id="",
+            id=f"{taken_at:%Y%m%d%H%M%S}-{os.urandom(4).hex()}",
             taken_at=taken_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
             facts=merged,
             probes=tuple(runs[probe.name] for probe in probes),

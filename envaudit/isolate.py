@@ -229,7 +229,7 @@ def _child(job: Job, told: int) -> None:
         for fd in (0, 1, 2):
             os.dup2(nothing, fd)
         sys.stdout = sys.stderr = open(nothing, "w", closefd=False)  # noqa: SIM115 - to the end
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         os.environ[RUN_MARK] = f"{os.getppid()}.{job.name}"
 

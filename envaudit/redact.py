@@ -13,7 +13,7 @@ a user called tesla goes from /home/tesla and tesla@, but stays in "Tesla T4".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from envaudit.facts import CATALOGUE, spec_of
@@ -65,16 +65,17 @@ PUBLIC_UUIDS = frozenset(
 """Vendors of EFI variables: part of the names of public files below efivars."""
 
 
-def redact(snapshot: Snapshot, salt: str | None = None) -> Snapshot:
+def redact(snapshot: Snapshot, salt: str | None = None, users: Sequence[str] = ()) -> Snapshot:
     """The snapshot with names, addresses, UUIDs, serial numbers and logins replaced.
 
     Replacements are numbered within the snapshot: host-1, user-1, GPU-00000001-... With a salt
     they are computed from it, so that snapshots redacted with one salt still show which of them
     are of one machine; whoever has the salt can test guesses.
+    `users` are account names to hide besides those that the snapshot itself gives away.
     """
     if snapshot.tool.get(MARK) is True:
         return snapshot
-    search = _Search(snapshot, _Names(dump(snapshot), salt))
+    search = _Search(snapshot, _Names(dump(snapshot), salt), users)
     hide = _Hider(search.found())
     facts: dict[str, Fact] = {}
     for name, fact in sorted(snapshot.facts.items()):
@@ -228,9 +229,10 @@ _USER_KEYS = ("user", "requested_by")
 class _Search:
     """Every secret of one snapshot, as the texts to replace and what stands for them."""
 
-    def __init__(self, snapshot: Snapshot, names: _Names) -> None:
+    def __init__(self, snapshot: Snapshot, names: _Names, users: Sequence[str]) -> None:
         self._snapshot = snapshot
         self._names = names
+        self._users = users
         self._literals: dict[str, tuple[int, str]] = {}
         self._seen: set[str] = set()
         self._texts = list(dict.fromkeys(_texts(snapshot)))
@@ -310,6 +312,7 @@ class _Search:
         snapshot = self._snapshot
         told = [(_kind_of(name), fact.value) for name, fact in sorted(snapshot.facts.items())]
         told += [(kind, snapshot.host.get(key, "")) for key, kind in _HOST_KEYS.items()]
+        told += [("user", user) for user in self._users]
         for transaction in snapshot.transactions:
             for key in _USER_KEYS:
                 found = re.match(r"\s*([^\s(]+)", str(transaction.get(key, "")))

@@ -597,7 +597,7 @@ def test_a_full_standard_output_is_told(args: list[str]) -> None:
     assert len(done.stderr.splitlines()) <= 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_look_that_is_broken_off_leaves_nothing_running(number: int, tmp_path: Path) -> None:
     program = tmp_path / "python"
     program.write_text(
@@ -625,3 +625,74 @@ def test_a_look_that_is_broken_off_leaves_nothing_running(number: int, tmp_path:
     pids = (tmp_path / "pids").read_text().split()
     assert len(pids) == 2
     assert not [pid for pid in pids if alive(int(pid))]
+
+
+def test_redaction_knows_the_account_it_runs_as() -> None:
+    run = envaudit_command(
+        "snapshot",
+        "--redact",
+        "-o",
+        "-",
+        "--python",
+        sys.executable,
+        USER="quuxalice",
+        LD_LIBRARY_PATH="/scratch/quuxalice/lib:/data/quuxalice",
+    )
+    assert run.code == 0, run.err
+    assert "/scratch/" in run.out
+    assert "quuxalice" not in run.out
+
+
+def test_two_looks_in_one_second_have_ids_of_their_own() -> None:
+    ids = {
+        envaudit_command("snapshot", "-o", "-", "--python", sys.executable).json["id"]
+        for _ in range(3)
+    }
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        ({"driver.cuda.version": "12.2", "torch.version": "2.9.1+cu130"}, "driver-too-old"),
+        (
+            {"driver.version": "535.54.03", "gpu.0.name": "NVIDIA GeForce RTX 5090"},
+            "gpu-needs-newer-driver",
+        ),
+        (
+            {"gpu.0.name": "Tesla V100-SXM2-16GB", "torch.version": "2.9.1+cu130"},
+            "gpu-arch-too-old-for-build",
+        ),
+        (
+            {"gpu.0.name": "NVIDIA A100-SXM4-40GB", "gpu.0.remapped_rows.failed": True},
+            "ecc-row-remap",
+        ),
+    ],
+)
+def test_what_cannot_work_is_no_pass(
+    facts: dict[str, Any], cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "facts.json"
+    path.write_text(json.dumps(facts))
+    code, out, _ = in_process(capsys, "check", path, "--format", "json")
+    assert code == 2
+    assert cause in [f["cause"] for f in json.loads(out)["findings"] if "because_of" not in f]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            (
+                "Unable to determine the device handle for GPU 0000:07:00.0: GPU is lost.  "
+                "Reboot the system to recover this GPU\n"
+            ),
+            "gpu-lost",
+        ),
+        ("<nvidia_smi_log></nvidia_smi_log>\n", "look-incomplete"),
+    ],
+)
+def test_a_bad_report_is_no_pass(text: str, cause: str) -> None:
+    run = envaudit_command("check", "-", "--strict", "--format", "json", stdin=text)
+    assert run.code in (2, 3), run.out
+    assert cause in [finding["cause"] for finding in run.json["findings"]]

@@ -309,6 +309,7 @@ class _Table:
         elif not self.followed:
             draft.gap("gpu.count", "the nvidia-smi table may go on behind the text")
         elif sorted(self.seen) != list(range(len(self.seen))):
+            draft.cut("the nvidia-smi table leaves GPUs out")
             draft.gap("gpu.count", "the nvidia-smi table leaves GPUs out")
         elif all(lost.index is not None for lost in self.lost):
             draft.add("gpu.count", len(self.seen), "nvidia-smi: rows of the table")

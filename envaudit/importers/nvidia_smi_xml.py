@@ -220,6 +220,7 @@ def _gpus(draft: Draft, document: _Document, said: str, *, whole: bool) -> None:
             draft.gap("gpu.count", reason)
     elif count != answered:
         reason = f"nvidia-smi -q -x tells of {answered} of {text or '?'} GPUs"
+        draft.cut(reason)
         draft.gap("gpu.count", reason)
         draft.gap("gpu.*.*", reason)
     for name in _NOT_TOLD:

@@ -370,6 +370,10 @@ def _frameworks(snapshot: Snapshot) -> str:
         of = "jaxlib" if name == "jax" else name
         cuda = snapshot.ask(f"{of}.cuda.version")
         built = f" (CUDA {show(cuda.value)})" if isinstance(cuda, Fact) else ""
+        hip = _value(snapshot, f"{of}.hip.version")
+        if hip:
+            parts.append(f"{name} {version} (ROCm {hip})")
+            continue
         built = " (CPU-only build)" if isinstance(cuda, Absent) else built
         parts.append(f"{name} {version}{built}")
     return ", ".join(parts)
