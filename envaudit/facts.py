@@ -275,6 +275,7 @@ f C  pkg.*.held                    held back from upgrades
 t ~  smoke.*.status                ok, wrong_result, cpu_fallback, no_device, failed, timed_out, skipped
 t ~  smoke.*.detail                more on that
 n M  perf.*                        measurement, unit at the end of the name
+t ~  report.unread                  how much of a pasted report was not understood
 t ~  report.cut                     why a pasted report is not all that there was
 n C  expected.gpu.count            GPUs this machine is said to have (--expect-gpus)
 t ~  probe.*.status                how a probe of this look ended

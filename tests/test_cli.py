@@ -627,6 +627,14 @@ def test_a_look_that_is_broken_off_leaves_nothing_running(number: int, tmp_path:
     assert not [pid for pid in pids if alive(int(pid))]
 
 
+def test_what_was_not_read_of_a_report_is_told() -> None:
+    table = (HERE / "tests" / "texts" / "nvidia-smi-h100.txt").read_text()
+    assert "not read" not in envaudit_command("check", "-", stdin=table).out
+    more = table + "\n$ pip list | grep torch\ntorch 2.11.0\n"
+    out = " ".join(envaudit_command("check", "-", stdin=more).out.split())
+    assert "Part of the report was not read: 2 lines besides the table of nvidia-smi" in out
+
+
 def test_redaction_knows_the_account_it_runs_as() -> None:
     run = envaudit_command(
         "snapshot",
