@@ -704,3 +704,11 @@ def test_a_bad_report_is_no_pass(text: str, cause: str) -> None:
     run = envaudit_command("check", "-", "--strict", "--format", "json", stdin=text)
     assert run.code in (2, 3), run.out
     assert cause in [finding["cause"] for finding in run.json["findings"]]
+
+
+def test_verbose_says_where_each_value_of_the_stack_was_read() -> None:
+    run = envaudit_command("check", "-v", "--python", sys.executable)
+    out = " ".join(run.out.split())
+    assert f"kernel.release {os.uname().release}: /proc/sys/kernel/osrelease" in out
+    assert "os.libc.version " in out
+    assert "driver.version absent: looked for by nvml" in out or "driver.version " in out

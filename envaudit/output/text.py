@@ -69,7 +69,7 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
         for text in gaps:
             lines += _wrap(f"{style.mark('unknown')} {text}", style, 2)
         lines.append("")
-    lines += [*stack(said.snapshot, style), ""]
+    lines += [*stack(said.snapshot, style, sources=verbose), ""]
     if verbose:
         passed = [f for f in said.findings if f.verdict == "pass"]
         lines.append(style.paint(f"Passed ({len(passed)})", "bold"))
@@ -78,7 +78,7 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
     lines.append(
         style.paint(
             f"matrices {said.matrices_version} (newest source {said.matrices_newest_source}); "
-            f"`envaudit explain RULE` shows a row and its sources",
+            f"`envaudit explain RULE` shows a row, -v where each value was read",
             "dim",
         )
     )
@@ -261,7 +261,37 @@ def _clip(text: str, width: int) -> str:
 # -- the stack --------------------------------------------------------------------------------
 
 
-def stack(snapshot: Snapshot, style: Style) -> list[str]:
+_STACK_FACTS = {
+    "GPU": ("pci.gpu.count", "gpu.count"),
+    "driver": ("driver.version", "driver.module.version", "driver.cuda.version"),
+    "toolkit": ("cuda.toolkit.version",),
+    "libraries": ("cuda.runtime.version", "cudnn.version", "nccl.version", "cublas.version"),
+    "frameworks": tuple(
+        f"{name}.version"
+        for name in ("torch", "tensorflow", "jax", "cupy", "onnxruntime", "paddle")
+    ),
+    "python": ("python.version",),
+    "compilers": ("gcc.version", "clang.version"),
+    "system": ("os.name", "kernel.release", "os.libc.version", "container.runtime"),
+}
+"""The facts behind each row of the stack, whose sources -v tells."""
+
+
+def _sources(snapshot: Snapshot, row: str, style: Style) -> list[str]:
+    lines = []
+    for name in _STACK_FACTS[row]:
+        answer = snapshot.ask(name)
+        if isinstance(answer, Fact):
+            told = f"{name} {_clip(show(answer.value), 40)}: {answer.source}"
+        elif isinstance(answer, Absent) and row == "driver":
+            told = f"{name} absent: looked for by {answer.source}"
+        else:
+            continue
+        lines += [style.paint(line, "dim") for line in _wrap(told, style, 13)]
+    return lines
+
+
+def stack(snapshot: Snapshot, style: Style, *, sources: bool = False) -> list[str]:
     """A short table of what is there, top to bottom, unknowns told as such."""
     rows = [
         ("GPU", _gpus(snapshot)),
@@ -277,6 +307,7 @@ def stack(snapshot: Snapshot, style: Style) -> list[str]:
     for name, text in rows:
         if text:
             lines += _wrap(f"{name:<11}{text}", style, 2, 13)
+            lines += _sources(snapshot, name, style) if sources else []
     return [style.paint("The stack", "bold"), *lines] if lines else []
 
 
