@@ -15,7 +15,6 @@ from envaudit.model import (
     Change,
     ChangeKind,
     Comparison,
-    Fact,
     Finding,
     Snapshot,
     Suspect,
@@ -142,9 +141,3 @@ def show_side(value: Value | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
-
-
-def known_value(snapshot: Snapshot, name: str) -> Value | None:
-    """Value of a fact, or None where it is absent or unknown."""
-    answer = snapshot.ask(name)
-    return answer.value if isinstance(answer, Fact) else None

@@ -61,9 +61,8 @@ class Loader:
         for folder in self.host.env.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":"):
             if folder.startswith("/"):
                 yield posixpath.join(folder, soname), "LD_LIBRARY_PATH"
-        for entry in self.entries:
-            if entry.soname == soname and not entry.hwcap and entry.fits(self.arch):
-                yield entry.path, ldcache.CACHE
+        for path in ldcache.lookup(self.entries, soname, self.arch):
+            yield path, ldcache.CACHE
         if not self.entries:
             for folder in ldcache.conf_dirs(self.host):
                 yield posixpath.join(folder, soname), "/etc/ld.so.conf"

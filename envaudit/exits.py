@@ -12,8 +12,6 @@ WARNINGS = 1
 CHANGED = 1
 ERRORS = 2
 UNDETERMINED = 3
-USAGE = 64
-INTERNAL = 70
 
 FailOn = Literal["error", "warning"]
 

@@ -7,22 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from envaudit.errors import InputError
-from envaudit.model import Fact, ProbeRun, Snapshot
+from envaudit.model import GPUS_LIMIT, Fact, ProbeRun, Snapshot
 from envaudit.snapshot import SIZE_LIMIT_BYTES, finish, load, read_bytes
 
 if TYPE_CHECKING:
     from envaudit.store import Store
-
-_READ = {
-    "nvidia_smi_table": re.compile(r"^[ \t]*[|+].*$|^\w{3} \w{3} +\d+ [\d:]{8} \d{4}[ \t]*$", re.M),
-    "nvidia_smi_xml": re.compile(
-        r"<\?xml[^>\n]*>|<!DOCTYPE[^>\n]*>|(?s:<nvidia_smi_log>.*?(?:</nvidia_smi_log>|\Z))"
-    ),
-}
-"""What of a text each importer reads; the rest is told to be unread."""
-
-GPUS_LIMIT = 1024
-"""Largest NVLink domains have hundreds of GPUs; what tells of more is no machine."""
 
 
 def read(reference: str, store: Store) -> Snapshot:
@@ -67,7 +56,7 @@ def _report(text: str, name: str) -> Snapshot:
             continue
         imported = module.parse(text)
         facts = {fact.name: fact for fact in imported.facts}
-        rest = _READ[importer.name].sub("", text)
+        rest = re.sub(importer.reads, "", text, flags=re.MULTILINE)
         unread = sum(bool(line.strip()) for line in rest.splitlines())
         if unread:
             told = f"{unread} line{'s' if unread > 1 else ''} besides {importer.title}"

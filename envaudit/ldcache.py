@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import posixpath
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from envaudit.host import Host
@@ -122,15 +122,15 @@ def _string(data: bytes, at: int) -> str:
     return data[at:end].decode("utf-8", "surrogateescape") if end > at else ""
 
 
-def lookup(entries: Sequence[Entry], soname: str, arch: str | None) -> str | None:
-    """The path that the cache gives for a soname to programs of this architecture.
+def lookup(entries: Sequence[Entry], soname: str, arch: str | None) -> Iterator[str]:
+    """The paths that the cache has for a soname and this architecture, the one taken first.
 
     Entries for special CPUs stand first in the cache and are passed over: whether this CPU
     would take them cannot be told from the file, and driver libraries have none.
     """
-    return next(
-        (e.path for e in entries if e.soname == soname and not e.hwcap and e.fits(arch)), None
-    )
+    for entry in entries:
+        if entry.soname == soname and not entry.hwcap and entry.fits(arch):
+            yield entry.path
 
 
 def default_dirs(arch: str | None) -> tuple[str, ...]:

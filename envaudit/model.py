@@ -30,6 +30,11 @@ Confidence = Literal["high", "medium", "low"]
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
+GPUS_LIMIT = 1024
+"""Most GPUs that are believed of one machine: the largest NVLink domains have hundreds. A library
+or a file that tells of more is broken, and every rule would look at each of them."""
+
+
 class Fact(NamedTuple):
     """One thing that was seen, with where a reader can see it again."""
 

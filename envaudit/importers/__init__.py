@@ -101,6 +101,8 @@ class Importer(NamedTuple):
     title: str
     provides: tuple[str, ...]
     """Fact names (patterns) on whose absence such a text has the last word."""
+    reads: str
+    """Regular expression for the parts of a text that it reads; the rest is told to be unread."""
 
     def load(self) -> Any:
         """The module with `recognises` and `parse`."""
@@ -108,7 +110,17 @@ class Importer(NamedTuple):
 
 
 IMPORTERS: tuple[Importer, ...] = (
-    Importer("nvidia_smi_xml", "nvidia-smi -q -x", ()),
-    Importer("nvidia_smi_table", "the table of nvidia-smi", ()),
+    Importer(
+        "nvidia_smi_xml",
+        "nvidia-smi -q -x",
+        (),
+        r"<\?xml[^>\n]*>|<!DOCTYPE[^>\n]*>|(?s:<nvidia_smi_log>.*?(?:</nvidia_smi_log>|\Z))",
+    ),
+    Importer(
+        "nvidia_smi_table",
+        "the table of nvidia-smi",
+        (),
+        r"^[ \t]*[|+].*$|^\w{3} \w{3} +\d+ [\d:]{8} \d{4}[ \t]*$",
+    ),
 )
 """All importers, the most certain to recognise its text first."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envaudit.importers import pci_address, pci_id
-from envaudit.model import Value
+from envaudit.model import GPUS_LIMIT, Value
 from envaudit.probes import Look, NotHere, Skipped
 from envaudit.restrain import restrain
 
@@ -30,10 +30,6 @@ _NO_LONGER_THERE = frozenset({15, 16})
 _UNKNOWN = 999
 _HARMLESS = frozenset({0, _NOT_SUPPORTED, 4}) | _OF_ANOTHER_DRIVER
 """Answers, no permission (4) among them, that do not mean that the GPU is unwell."""
-
-
-GPUS_LIMIT = 1024
-"""Most GPUs that are believed: a library that says more is broken."""
 
 
 def look(look: Look) -> None:
