@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from envaudit.derive import derive
-from envaudit.evaluate import Scope, Trial, bindings, holds, render, switched_off
+from envaudit.evaluate import Scope, Trial, ask, bindings, holds, render, switched_off
 from envaudit.matrix import Matrices, Row
 from envaudit.model import (
     Confidence,
@@ -79,6 +79,8 @@ def check(
 def judge(row: Row, scope: Scope) -> Finding:
     """What one row says of one subject."""
     trial = Trial()
+    if "signals" in row:
+        return _judge_signals(row, scope, trial)
     applies: bool | None = not switched_off(row, scope)
     for condition in row["when"] if applies else ():
         answer = holds(condition, scope, trial)
@@ -105,6 +107,49 @@ def judge(row: Row, scope: Scope) -> Finding:
     severity: Severity = row["severity"]
     if failed and severity != "note" and trial.confidence != "high":
         severity = "note"  # less sure knowledge may inform, never fail anything
+    return _finding(row, scope, trial, verdict, severity, applies)
+
+
+def _judge_signals(row: Row, scope: Scope, trial: Trial) -> Finding:
+    """What a row about error texts says: that the failure was seen, and how sure its cause is.
+
+    One of its texts must have been found and every "when" certainly hold. A "prove" that is
+    certainly false refutes the cause; one that cannot be told makes it less sure. Since the
+    failure itself was seen, a medium confidence lowers no severity here.
+    """
+    seen = [
+        isinstance(ask(f"signal.{name}", scope, trial), Fact)
+        for name in row["signals"]
+        if f"signal.{name}" in scope.snapshot.facts
+    ]
+    applies = bool(
+        seen
+        and all(holds(condition, scope, trial) is True for condition in row["when"])
+        and not switched_off(row, scope)
+    )
+    if applies:
+        for condition in row.get("prove", ()):
+            answer = holds(condition, scope, trial)
+            if answer is False:
+                applies = False
+                break
+            if answer is None:
+                trial.less_sure("medium")
+    trial.less_sure(row.get("confidence", "high"))
+    severity: Severity = row["severity"] if trial.confidence != "low" else "note"
+    verdict: Verdict = row.get("verdict", "fail") if applies else "not_applicable"
+    return _finding(row, scope, trial, verdict, severity, applies)
+
+
+def _finding(
+    row: Row,
+    scope: Scope,
+    trial: Trial,
+    verdict: Verdict,
+    severity: Severity,
+    applies: bool | None,
+) -> Finding:
+    failed = applies is True and verdict == row.get("verdict", "fail")
     sources = list(row["sources"])
     for cell in trial.cells:
         sources.extend(source for source in cell.sources if source not in sources)
@@ -118,7 +163,7 @@ def judge(row: Row, scope: Scope) -> Finding:
         subject=next(iter(scope.bound.values()), None),
         evidence=tuple(trial.evidence.values()),
         missing=tuple(f"{name}: {reason}" for name, reason in trial.missing.items())
-        if verdict == "unknown" and not failed
+        if verdict == "unknown" and not failed and "signals" not in row
         else (),
         sources=tuple(sources),
         fix=tuple(_fixes(row, scope, trial)) if failed else (),
@@ -177,12 +222,36 @@ def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
 
 
 def _root_of(row: Row, finding: Finding, raised: Sequence[tuple[Row, Finding]]) -> str | None:
-    """The rule whose failure explains this one: the first cause of its because_of that failed."""
+    """The rule whose failure explains this one: the first cause of its because_of that failed.
+
+    An error text tells what facts prove already: where another row found the same cause, the
+    text follows from it. Nothing follows from what is less severe than itself.
+    """
+    hard = _SEVERITIES.index(finding.severity)
+    others = [
+        (above, other)
+        for above, other in raised
+        if other.rule != finding.rule
+        and other.severity != "note"
+        and _SEVERITIES.index(other.severity) <= hard
+    ]
+    if "signals" in row:
+        for above, other in others:
+            if other.cause != finding.cause:
+                continue
+            mine, its = (_rank(finding), finding.rule), (_rank(other), other.rule)
+            if "signals" not in above or its < mine:
+                return other.rule
     for cause in row.get("because_of", ()):
-        for _, other in raised:
-            if other.cause == cause and other.rule != finding.rule and other.severity != "note":
+        for _, other in others:
+            if other.cause == cause:
                 return other.rule
     return None
+
+
+def _rank(finding: Finding) -> int:
+    """How sure a finding is, the surest first."""
+    return ("high", "medium", "low").index(finding.confidence)
 
 
 def verdict_of(findings: Sequence[Finding]) -> Literal["pass", "warn", "fail", "unknown"]:

@@ -81,6 +81,10 @@ FailOn = Annotated[
 ]
 Everything = Annotated[bool, typer.Option("--all", help="In JSON: also what passed.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only what went wrong.")]
+Log = Annotated[
+    list[str] | None,
+    typer.Option("--log", metavar="FILE", help="A log with error texts, as evidence besides."),
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also what passed, and every gap.")]
 
 DEFAULT_DEADLINE_S = 10.0
@@ -157,6 +161,7 @@ def check(
     ] = None,
     python: Python = None,
     root: Root = None,
+    log: Log = None,
     output_format: Format = "text",
     output: Output = None,
     matrices: Extra = None,
@@ -180,9 +185,10 @@ def check(
     knowledge = _matrices(matrices)
     if inputs:
         _no_live_options(python=python, root=root)
-        seen = _read_all(inputs, store)
+        seen = _read_all(inputs, store, knowledge)
     else:
         seen = _look(_host(root), python, deadline)
+    seen = _with_log(seen, log, knowledge)
     assume: dict[str, tuple[Value, str]] = {}
     if expect_gpus is not None:
         assume["expected.gpu.count"] = (expect_gpus, "--expect-gpus")
@@ -215,6 +221,7 @@ def diff(
         typer.Argument(metavar="[NEW]]", help="Later snapshot, or now (default: now)."),
     ] = None,
     python: Python = None,
+    log: Log = None,
     output_format: Format = "text",
     output: Output = None,
     matrices: Extra = None,
@@ -238,13 +245,14 @@ def diff(
         _choice("--fail-on", fail_on, "error", "warning")
     from envaudit.diff import compare_snapshots
 
-    before = _reference(old if old is not None else "@1", store)
+    knowledge = _matrices(matrices)
+    before = _reference(old if old is not None else "@1", store, knowledge)
     later = (
         _look(_host(None), python, deadline)
         if new is None or new == "now"
-        else _reference(new, store)
+        else _reference(new, store, knowledge)
     )
-    said = compare_snapshots(before, later, _matrices(matrices))
+    said = compare_snapshots(before, _with_log(later, log, knowledge), knowledge)
     from envaudit import exits
 
     code = exits.of_comparison(said, exit_code=exit_code, fail_on=fail_on)  # type: ignore[arg-type]
@@ -284,7 +292,7 @@ def snapshots(
     if action == "show":
         from envaudit.snapshot import dump
 
-        _write(dump(_reference(reference or "@1", store)), None)
+        _write(dump(_reference(reference or "@1", store, _matrices(None))), None)
         return
     if action == "prune":
         if keep is None:
@@ -328,7 +336,9 @@ def facts(
         _write("\n".join(rows) + "\n", None)
         return
     seen = (
-        _look(_host(None), python, deadline) if reference == "now" else _reference(reference, store)
+        _look(_host(None), python, deadline)
+        if reference == "now"
+        else _reference(reference, store, _matrices(None))
     )
     from envaudit.evaluate import show, visible
     from envaudit.model import Absent, Unknown, natural_key
@@ -480,19 +490,28 @@ def _store(folder: str | None) -> Store:
     return Store(folder)
 
 
-def _reference(text: str, store: str | None) -> Snapshot:
+def _reference(text: str, store: str | None, matrices: Matrices) -> Snapshot:
     """The snapshot that a reference names: now, a path, -, a label, @N, a date."""
     if text == "now":
         return _look(_host(None), None, DEFAULT_DEADLINE_S)
     from envaudit import inputs
 
-    return inputs.read(text, _store(store))
+    return inputs.read(text, _store(store), matrices)
 
 
-def _read_all(texts: list[str], store: str | None) -> Snapshot:
+def _read_all(texts: list[str], store: str | None, matrices: Matrices) -> Snapshot:
     from envaudit import inputs
 
-    return inputs.merge([_reference(text, store) for text in texts])
+    return inputs.merge([_reference(text, store, matrices) for text in texts])
+
+
+def _with_log(seen: Snapshot, paths: list[str] | None, matrices: Matrices) -> Snapshot:
+    """The snapshot with what logs say besides; what was looked at wins over them."""
+    if not paths:
+        return seen
+    from envaudit import inputs
+
+    return inputs.merge([seen, *(inputs.log(path, matrices) for path in paths)])
 
 
 def _matrices(extra: list[str] | None) -> Matrices:

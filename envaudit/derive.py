@@ -7,19 +7,43 @@ is derived, and is no surer than the row and the facts behind it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from envaudit.evaluate import Scope, Trial, ask, bindings, fill, holds, look_up, switched_off
 from envaudit.matrix import Cell, Matrices, Row
 from envaudit.model import Absent, Fact, ProbeRun, Snapshot, Value, covers
 
+_ROUNDS = 4
+"""Longest chain of derivations against their order."""
+
 
 def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
-    """The snapshot with what its facts imply filled in; rows are taken in their order."""
+    """The snapshot with what its facts imply filled in.
+
+    Rows are taken in their order, and again while one fills what an earlier one waits for.
+    """
     facts = dict(snapshot.facts)
     absences: list[str] = []
     current = snapshot._replace(facts=facts)
-    for row in matrices.rows("derive"):
+    rows = matrices.rows("derive")
+    for _ in range(_ROUNDS):
+        before = len(facts) + len(absences)
+        current = _filled(rows, current, snapshot, facts, absences, matrices)
+        if len(facts) + len(absences) == before:
+            break
+    return current
+
+
+def _filled(
+    rows: Sequence[Row],
+    current: Snapshot,
+    snapshot: Snapshot,
+    facts: dict[str, Fact],
+    absences: list[str],
+    matrices: Matrices,
+) -> Snapshot:
+    """One round through the rows; `facts` and `absences` grow."""
+    for row in rows:
         for bound in bindings(row, current):
             name = fill(row["fact"], bound)
             if isinstance(current.ask(name), Fact) or _seen_absent(name, current):

@@ -275,6 +275,11 @@ f C  pkg.*.held                    held back from upgrades
 t ~  smoke.*.status                ok, wrong_result, cpu_fallback, no_device, failed, timed_out, skipped
 t ~  smoke.*.detail                more on that
 n M  perf.*                        measurement, unit at the end of the name
+t ~  signal.*                       line of a report or log that a signature knows
+t ~  signal.*.*                     what that line says, by the signature's groups
+l ~  signal.*.*.all                 every different value of it in the report
+t ~  scope.*.*                      what a report says of one place: host, container, wsl, windows
+l ~  report.contradictions          values that differ within a report
 t ~  report.unread                  how much of a pasted report was not understood
 t ~  report.cut                     why a pasted report is not all that there was
 n C  expected.gpu.count            GPUs this machine is said to have (--expect-gpus)

@@ -2,40 +2,65 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from envaudit.errors import InputError
-from envaudit.model import GPUS_LIMIT, Fact, ProbeRun, Snapshot
+from envaudit.model import GPUS_LIMIT, Fact, Snapshot
 from envaudit.snapshot import SIZE_LIMIT_BYTES, finish, load, read_bytes
 
 if TYPE_CHECKING:
+    from envaudit.matrix import Matrices
     from envaudit.store import Store
 
 
-def read(reference: str, store: Store) -> Snapshot:
+def read(reference: str, store: Store, matrices: Matrices) -> Snapshot:
     """The snapshot behind a reference: `-`, a path, or what the store knows by that name.
 
     Raises InputError for a file that cannot be understood, UsageError for an unknown name.
     """
     if reference == "-":
-        return understand(read_bytes("-"), "standard input")
+        return understand(read_bytes("-"), "standard input", matrices)
     path = store.resolve(reference)
-    return understand(read_bytes(path), path)
+    return understand(read_bytes(path), path, matrices)
 
 
-def understand(data: bytes, name: str) -> Snapshot:
-    """A snapshot, flat facts or a report of another tool, from the bytes of a file."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell's > writes UTF-16
-        data = data.decode("utf-16", "replace").encode("utf-8", "replace")
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-        return _bounded(load(data, name), name)
-    if not data.strip():
+def understand(data: bytes, name: str, matrices: Matrices) -> Snapshot:
+    """A snapshot, flat facts or a report of other tools, from the bytes of a file."""
+    text = _text(data, name)
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        try:
+            return _bounded(load(text.encode("utf-8", "replace"), name), name)
+        except InputError:
+            try:  # a report may begin with [pip3] or an export of another tool with {
+                return _report(text, name, matrices)
+            except InputError:
+                pass
+            raise
+    return _report(text, name, matrices)
+
+
+def log(path: str, matrices: Matrices) -> Snapshot:
+    """What a log (a traceback, dmesg, a journal) says. Raises InputError.
+
+    Where nothing in it is known, the log says nothing: that is no error.
+    """
+    from envaudit.report import read as read_report
+
+    name = "standard input" if path == "-" else path
+    reading = read_report(_text(read_bytes(path), name), name, matrices.rows("signatures"))
+    return finish(Snapshot(id="", taken_at="", facts=reading.facts, probes=reading.probes))
+
+
+def _text(data: bytes, name: str) -> str:
+    """The text of a file, whatever wrote it. Raises InputError for an empty or a huge one."""
+    if not data.strip(b"\xef\xbb\xbf \t\r\n\0"):
         raise InputError(f"{name}: empty", "Give a snapshot, flat facts or a pasted report.")
     if len(data) > SIZE_LIMIT_BYTES:
         raise InputError(f"{name}: larger than {SIZE_LIMIT_BYTES >> 20} MiB")
-    return _report(data.decode("utf-8", "replace"), name)
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # PowerShell's > writes UTF-16
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8-sig", "replace")
 
 
 def _bounded(snapshot: Snapshot, name: str) -> Snapshot:
@@ -46,36 +71,18 @@ def _bounded(snapshot: Snapshot, name: str) -> Snapshot:
     return snapshot
 
 
-def _report(text: str, name: str) -> Snapshot:
-    """What the first importer that knows the text reads out of it."""
-    from envaudit.importers import IMPORTERS
+def _report(text: str, name: str, matrices: Matrices) -> Snapshot:
+    """What the importers and the signatures of error texts read out of a report."""
+    from envaudit.report import read as read_report
 
-    for importer in IMPORTERS:
-        module = importer.load()
-        if not module.recognises(text):
-            continue
-        imported = module.parse(text)
-        facts = {fact.name: fact for fact in imported.facts}
-        rest = re.sub(importer.reads, "", text, flags=re.MULTILINE)
-        unread = sum(bool(line.strip()) for line in rest.splitlines())
-        if unread:
-            told = f"{unread} line{'s' if unread > 1 else ''} besides {importer.title}"
-            facts["report.unread"] = Fact("report.unread", told, name)
-        if imported.cut:
-            facts["report.cut"] = Fact("report.cut", imported.cut, name)
-        run = ProbeRun(
-            f"import:{importer.name}",
-            "ok",
-            detail="; ".join(imported.notes),
-            provides=importer.provides,
-            gaps=imported.gaps,
-        )
-        return _bounded(finish(Snapshot(id="", taken_at="", facts=facts, probes=(run,))), name)
+    reading = read_report(text, name, matrices.rows("signatures"))
+    if reading.titles:
+        found = Snapshot(id="", taken_at="", facts=reading.facts, probes=reading.probes)
+        return _bounded(finish(found), name)
     raise InputError(
-        f"{name}: neither a snapshot nor a report that envaudit can read",
-        "It reads snapshots, flat facts (a JSON object) and: "
-        + ", ".join(importer.title for importer in IMPORTERS)
-        + ".",
+        f"{name}: neither a snapshot nor a report in which envaudit knows anything",
+        "It reads snapshots, flat facts (a JSON object), outputs of nvidia-smi, collect_env, pip "
+        "and others (docs/reports.md has the list), and error texts of GPU programs.",
     )
 
 

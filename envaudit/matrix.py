@@ -208,7 +208,9 @@ def _products(rows: list[Row], column: str, name: str) -> list[Row]:
 
 # -- the whole ----------------------------------------------------------------------------------
 
-KINDS = ("rules", "derive", "catalogues")
+_DEFAULTS: Row = {"when": (), "require": ()}
+
+KINDS = ("signatures", "rules", "derive", "catalogues")
 """The folders of rows, in a folder of matrices."""
 
 
@@ -264,7 +266,7 @@ class Matrices:
         )
 
     def rows(self, kind: str) -> list[Row]:
-        """All rows of a kind ("rules" or "derive"), files and rows in order, later ids overriding.
+        """All rows of a kind but catalogues, files and rows in order, later ids overriding.
 
         Each row carries its file's sources resolved under "sources".
         """
@@ -275,11 +277,16 @@ class Matrices:
                 sources = {key: read_source(value) for key, value in data["sources"].items()}
                 for row in data["rows"]:
                     found[row["id"]] = {
+                        **_DEFAULTS,
                         **row,
                         "sources": tuple(sources[key] for key in row.get("sources", ())),
                         "file": f"{kind}/{name}",
                     }
         return list(found.values())
+
+    def signatures(self) -> Mapping[str, Row]:
+        """Every signature of an error text, by its id."""
+        return {row["id"]: row for row in self.rows("signatures")}
 
     def causes(self) -> Mapping[str, Row]:
         """Every cause id with its meaning and the severity it normally deserves."""

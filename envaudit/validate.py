@@ -23,6 +23,7 @@ from envaudit.errors import MatrixError
 from envaudit.facts import CATALOGUE, spec_of
 from envaudit.matrix import KINDS, Catalogue, Matrices, json_files, product_words, read_json
 from envaudit.model import covers
+from envaudit.signals import find_signature
 
 NO_PART = ("range", "has", "lacks", "matches", "free_of")
 """Operators that compare whole values: `part` would be ignored."""
@@ -235,7 +236,7 @@ def _conditions(row: Any) -> Iterator[tuple[str, Any]]:
     """Every condition of a row with its place, as far as the row has the form for it."""
     if not isinstance(row, dict):
         return
-    for part in ("when", "unless", "require"):
+    for part in ("when", "unless", "require", "prove"):
         if isinstance(row.get(part), list):
             for number, condition in enumerate(row[part]):
                 yield f"{part}/{number}", condition
@@ -420,6 +421,8 @@ def _check_row(kind: str, row: Mapping[str, Any], known: Matrices) -> None:
         _check_condition(place, condition, names)
     if kind == "rules":
         _check_rule(row, names, known)
+    elif kind == "signatures":
+        _check_signature(row)
     else:
         _check_derivation(row, names)
 
@@ -432,7 +435,15 @@ def _check_rule(row: Mapping[str, Any], names: _Names, known: Matrices) -> None:
         if cause not in causes:
             hint = _near(cause, causes) or "; a new one is a line in DIR/causes.json"
             raise _Wrong(f"{place}: there is no cause {cause}{hint}")
-    named = set(_named_values([row["when"], row["require"]]))
+    for number, signal in enumerate(row.get("signals", ())):
+        weight = known.signatures().get(signal, {}).get("weight")
+        if weight is None:
+            hint = _near(signal, known.signatures())
+            raise _Wrong(f"signals/{number}: there is no signature {signal}{hint}")
+        if weight != "strong":
+            raise _Wrong(f"signals/{number}: {signal} is weak: no finding may rest on it alone")
+    parts = [row.get(part, ()) for part in ("when", "require", "prove")]
+    named = set(_named_values(list(itertools.chain(*parts))))
     texts = [("title", row["title"]), ("why", row["why"])]
     for number, fix in enumerate(row["fix"]):
         texts += [(f"fix/{number}/{key}", fix[key]) for key in ("text", "command") if key in fix]
@@ -448,6 +459,19 @@ def _check_rule(row: Mapping[str, Any], names: _Names, known: Matrices) -> None:
                 ):
                     hint = _near(name, [spec.pattern for spec in CATALOGUE])
                     raise _Wrong(f"examples/{verdict}/{number}: there is no fact {name}{hint}")
+
+
+def _check_signature(row: Mapping[str, Any]) -> None:
+    pattern = _check_pattern("pattern", row["pattern"])
+    for name in pattern.groupindex:
+        if not re.fullmatch("[a-z_]+", name):
+            raise _Wrong(f"pattern: the group {name} is not of lower-case letters")
+    for verdict, texts in row["examples"].items():
+        for number, text in enumerate(texts):
+            found = find_signature(row, text)
+            if (found is not None) != (verdict == "match"):
+                said = "is found in it" if found is not None else "is not found in it"
+                raise _Wrong(f"examples/{verdict}/{number}: the pattern {said}")
 
 
 def _named_values(part: Any) -> Iterator[str]:

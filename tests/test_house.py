@@ -26,6 +26,8 @@ ROOMS = (
     ("target", "driverlib", "loader", "entries", "restrain"),
     ("probes",),
     ("collect",),
+    ("signals",),
+    ("report",),
     ("matrix", "validate"),
     ("evaluate",),
     ("derive",),

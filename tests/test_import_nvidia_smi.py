@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envaudit.facts import spec_of
-from envaudit.importers import Imported, nvidia_smi_table, nvidia_smi_xml, pci_address
+from envaudit.importers import Imported, Section, nvidia_smi_table, nvidia_smi_xml, pci_address
 from envaudit.importers.nvidia_smi_words import amount, no_handles, version
 from envaudit.model import covers
 from tests.smi_samples import (
@@ -37,7 +37,7 @@ def values(imported: Imported) -> dict[str, Any]:
 
 
 def table(text: str) -> dict[str, Any]:
-    return values(nvidia_smi_table.parse(text))
+    return values(nvidia_smi_table.parse(Section(text)))
 
 
 def gpus(facts: dict[str, Any]) -> set[str]:
@@ -88,7 +88,7 @@ class TestTable:
         }
 
     def test_before_the_cuda_column(self) -> None:
-        imported = nvidia_smi_table.parse(TABLE_384)
+        imported = nvidia_smi_table.parse(Section(TABLE_384))
         facts = values(imported)
         assert facts["driver.version"] == "384.111"
         assert facts["gpu.0.name"] == "Tesla K80"
@@ -103,13 +103,13 @@ class TestTable:
         assert facts["gpu.0.name"] == "NVIDIA L4"
 
     def test_without_the_process_table_more_gpus_may_follow(self) -> None:
-        imported = nvidia_smi_table.parse(TABLE_615)
+        imported = nvidia_smi_table.parse(Section(TABLE_615))
         assert "gpu.count" not in values(imported)
         assert open_to(imported, "gpu.count") == "the nvidia-smi table may go on behind the text"
 
     def test_no_cuda_library(self) -> None:
         imported = nvidia_smi_table.parse(
-            TABLE_580.replace("CUDA Version: 13.0", "CUDA Version: N/A ")
+            Section(TABLE_580.replace("CUDA Version: 13.0", "CUDA Version: N/A "))
         )
         assert "driver.cuda.version" not in values(imported)
         assert open_to(imported, "driver.cuda.version") is None
@@ -128,7 +128,7 @@ class TestTable:
         assert facts["driver.version"] == "580.95.05"
 
     def test_gpu_that_does_not_answer(self) -> None:
-        imported = nvidia_smi_table.parse(TABLE_SICK)
+        imported = nvidia_smi_table.parse(Section(TABLE_SICK))
         facts = values(imported)
         assert facts["gpu.count"] == 3
         assert facts["gpu.1.status"] == "ERR!"
@@ -158,7 +158,7 @@ class TestTable:
 
     def test_gpu_without_a_handle_is_not_absent(self) -> None:
         line = "Unable to determine the device handle for GPU2: 0000:5F:00.0: Unknown Error\n"
-        imported = nvidia_smi_table.parse(line + TABLE_580)
+        imported = nvidia_smi_table.parse(Section(line + TABLE_580))
         facts = values(imported)
         assert facts["gpu.count"] == 3
         assert facts["gpu.2.status"] == "Unknown Error"
@@ -167,19 +167,21 @@ class TestTable:
 
     def test_gpu_without_a_handle_and_without_a_number(self) -> None:
         line = "Unable to determine the device handle for GPU 0000:04:00.0: GPU is lost.  Reboot\n"
-        imported = nvidia_smi_table.parse(line + TABLE_580)
+        imported = nvidia_smi_table.parse(Section(line + TABLE_580))
         assert "gpu.count" not in values(imported)
         assert "GPU is lost" in (open_to(imported, "gpu.count") or "")
 
     def test_left_out_rows_leave_the_count_open(self) -> None:
-        imported = nvidia_smi_table.parse(TABLE_580.replace("|   1  NVIDIA", "|   3  NVIDIA"))
+        imported = nvidia_smi_table.parse(
+            Section(TABLE_580.replace("|   1  NVIDIA", "|   3  NVIDIA"))
+        )
         assert gpus(values(imported)) == {"0", "3"}
         assert "gpu.count" not in values(imported)
         assert open_to(imported, "gpu.count")
 
     def test_heading_alone(self) -> None:
         line = "| NVIDIA-SMI 537.42      Driver Version: 537.42       CUDA Version: 12.2     |"
-        imported = nvidia_smi_table.parse(f'$ nvidia-smi | grep "CUDA Version"\n{line}\n')
+        imported = nvidia_smi_table.parse(Section(f'$ nvidia-smi | grep "CUDA Version"\n{line}\n'))
         assert values(imported)["driver.version"] == "537.42"
         assert not gpus(values(imported))
         assert open_to(imported, "gpu.count") == "no GPU in the nvidia-smi table"
@@ -193,7 +195,9 @@ class TestTable:
         assert table(TABLE_580.replace("\n", "\r\n")) == table(TABLE_580)
 
     def test_text_around_it_and_a_second_table(self) -> None:
-        imported = nvidia_smi_table.parse(f"$ nvidia-smi\n{TABLE_615}$ docker run ...\n{TABLE_580}")
+        imported = nvidia_smi_table.parse(
+            Section(f"$ nvidia-smi\n{TABLE_615}$ docker run ...\n{TABLE_580}")
+        )
         assert values(imported) == table(TABLE_615)
         assert imported.notes
 
@@ -201,7 +205,7 @@ class TestTable:
     def test_cut_anywhere(self, text: str) -> None:
         whole = table(text)
         for end in range(len(text)):
-            imported = nvidia_smi_table.parse(text[:end])
+            imported = nvidia_smi_table.parse(Section(text[:end]))
             for name, value in values(imported).items():
                 if name == "gpu.0.mig.instances":
                     assert value == whole[name][: len(value)]
@@ -228,7 +232,7 @@ class TestList:
 
 class TestFailures:
     def test_no_driver(self) -> None:
-        imported = nvidia_smi_table.parse(f"$ nvidia-smi\n{FAILED}\n\n$ uname -r\n6.1.0\n")
+        imported = nvidia_smi_table.parse(Section(f"$ nvidia-smi\n{FAILED}\n\n$ uname -r\n6.1.0\n"))
         assert values(imported) == {"smi.status": FAILED}
         for name in ("gpu.count", "gpu.0.name", "driver.version", "driver.cuda.version"):
             assert open_to(imported, name) == FAILED
@@ -253,14 +257,14 @@ class TestFailures:
         ],
     )
     def test_others(self, text: str) -> None:
-        assert nvidia_smi_table.recognises(text)
-        imported = nvidia_smi_table.parse(text)
+        assert nvidia_smi_table.recognises(Section(text))
+        imported = nvidia_smi_table.parse(Section(text))
         assert values(imported)["smi.status"] == text.split("\n")[0]
         assert not gpus(values(imported))
         assert open_to(imported, "gpu.0.name")
 
     def test_no_devices_is_an_answer(self) -> None:
-        imported = nvidia_smi_table.parse("No devices were found\n")
+        imported = nvidia_smi_table.parse(Section("No devices were found\n"))
         assert values(imported) == {"smi.status": "No devices were found", "gpu.count": 0}
         assert open_to(imported, "gpu.count") is None
 
@@ -280,13 +284,13 @@ class TestFailures:
 
     def test_other_texts_are_not_recognised(self) -> None:
         for text in ("", "Failed to initialize the database", "GPU 0: yes", "| a | b | c |"):
-            assert not nvidia_smi_table.recognises(text)
-            assert not nvidia_smi_xml.recognises(text)
+            assert not nvidia_smi_table.recognises(Section(text))
+            assert not nvidia_smi_xml.recognises(Section(text))
 
 
 class TestXml:
     def test_old_driver(self) -> None:
-        imported = nvidia_smi_xml.parse(xml(GPU_418, driver="418.43", cuda="10.1"))
+        imported = nvidia_smi_xml.parse(Section(xml(GPU_418, driver="418.43", cuda="10.1")))
         assert values(imported) == {
             "smi.status": "ok",
             "driver.version": "418.43",
@@ -330,7 +334,7 @@ class TestXml:
         assert open_to(imported, "gpu.0.compute_capability") == "nvidia-smi -q does not tell it"
 
     def test_new_driver(self) -> None:
-        facts = values(nvidia_smi_xml.parse(xml(GPU_595)))
+        facts = values(nvidia_smi_xml.parse(Section(xml(GPU_595))))
         expected = {
             "driver.gsp.version": "595.84",
             "gpu.0.serial": "1650522003820",
@@ -361,23 +365,23 @@ class TestXml:
     def test_new_words_for_versions(self) -> None:
         deprecated = "[Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]"
         text = xml(GPU_595, driver=f"610.57.04 {deprecated}", cuda=f"13.1 {deprecated}")
-        facts = values(nvidia_smi_xml.parse(text))
+        facts = values(nvidia_smi_xml.parse(Section(text)))
         assert (facts["driver.version"], facts["driver.cuda.version"]) == ("610.57.04", "13.1")
         both = "<kmd_version>610.57.04</kmd_version><cuda_umd_version>13.3</cuda_umd_version>"
         text = xml(GPU_595, driver=f"610.57.04 {deprecated}", cuda=deprecated, extra=both)
-        facts = values(nvidia_smi_xml.parse(text))
+        facts = values(nvidia_smi_xml.parse(Section(text)))
         assert (facts["driver.version"], facts["driver.cuda.version"]) == ("610.57.04", "13.3")
 
     def test_group_that_the_gpu_lacks(self) -> None:
         start, end = GPU_595.index("<remapped_rows>"), GPU_595.index("</remapped_rows>")
         text = GPU_595[: start + len("<remapped_rows>")] + "N/A" + GPU_595[end:]
-        imported = nvidia_smi_xml.parse(xml(text))
+        imported = nvidia_smi_xml.parse(Section(xml(text)))
         assert "gpu.0.remapped_rows.pending" not in values(imported)
         assert open_to(imported, "gpu.0.remapped_rows.pending") is None
 
     def test_lost_gpu(self) -> None:
         lost = GPU_595.replace("27 C", "GPU is lost").replace("81920 MiB", "GPU is lost")
-        imported = nvidia_smi_xml.parse(xml(GPU_418, lost))
+        imported = nvidia_smi_xml.parse(Section(xml(GPU_418, lost)))
         facts = values(imported)
         assert facts["gpu.count"] == 2
         assert facts["gpu.0.status"] == "ok"
@@ -390,7 +394,7 @@ class TestXml:
     def test_gpu_without_a_handle_keeps_its_number(self) -> None:
         line = "Unable to determine the device handle for GPU0: 0000:04:00.0: GPU is lost.\n"
         text = xml(GPU_595).replace("<attached_gpus>1<", "<attached_gpus>2<")
-        imported = nvidia_smi_xml.parse(line + text)
+        imported = nvidia_smi_xml.parse(Section(line + text))
         facts = values(imported)
         assert facts["gpu.count"] == 2
         assert facts["gpu.0.status"] == "GPU is lost"
@@ -399,24 +403,24 @@ class TestXml:
 
     def test_fewer_gpus_than_attached(self) -> None:
         text = xml(GPU_595).replace("<attached_gpus>1<", "<attached_gpus>4<")
-        imported = nvidia_smi_xml.parse(text)
+        imported = nvidia_smi_xml.parse(Section(text))
         assert values(imported)["gpu.count"] == 4
         assert open_to(imported, "gpu.3.name") == "nvidia-smi -q -x tells of 1 of 4 GPUs"
 
     def test_words_that_are_no_value(self) -> None:
-        imported = nvidia_smi_xml.parse(xml(GPU_418.replace("40 C", "warm")))
+        imported = nvidia_smi_xml.parse(Section(xml(GPU_418.replace("40 C", "warm"))))
         assert "gpu.0.temperature" not in values(imported)
         assert "'warm'" in (open_to(imported, "gpu.0.temperature") or "")
 
     def test_cut_anywhere_keeps_whole_gpus_only(self) -> None:
         text = xml(GPU_595, GPU_418)
-        whole = values(nvidia_smi_xml.parse(text))
+        whole = values(nvidia_smi_xml.parse(Section(text)))
         ends = [
             text.index("</gpu>\n\t<gpu ") + len("</gpu>"),
             text.rindex("</gpu>") + len("</gpu>"),
         ]
         for cut in range(len(text.rstrip())):
-            imported = nvidia_smi_xml.parse(text[:cut])
+            imported = nvidia_smi_xml.parse(Section(text[:cut]))
             facts = values(imported)
             complete = sum(cut >= end for end in ends)
             assert gpus(facts) == {str(n) for n in range(complete)}, cut
@@ -427,19 +431,19 @@ class TestXml:
 
     def test_damaged_in_the_middle(self) -> None:
         text = xml(GPU_418, GPU_595.replace("<serial>", "<serial"))
-        imported = nvidia_smi_xml.parse(text)
+        imported = nvidia_smi_xml.parse(Section(text))
         assert gpus(values(imported)) == {"0"}
         assert "cut in GPU 1" in (open_to(imported, "gpu.1.name") or "")
         assert "smi.status" not in values(imported)
 
     def test_entities_are_refused(self) -> None:
         bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
-        imported = nvidia_smi_xml.parse(bomb + xml(GPU_418.replace("40 C", "&b;")))
+        imported = nvidia_smi_xml.parse(Section(bomb + xml(GPU_418.replace("40 C", "&b;"))))
         assert not values(imported)
         assert "entities" in (open_to(imported, "gpu.0.name") or "")
 
     def test_a_document_without_an_end_to_its_depth(self) -> None:
-        imported = nvidia_smi_xml.parse("<nvidia_smi_log>" + "<gpu>" * 100_000)
+        imported = nvidia_smi_xml.parse(Section("<nvidia_smi_log>" + "<gpu>" * 100_000))
         assert not gpus(values(imported))
         assert open_to(imported, "gpu.0.name")
 
@@ -492,8 +496,8 @@ class TestWords:
 @given(st.text(max_size=2000))
 def test_no_text_raises(text: str) -> None:
     for module in (nvidia_smi_table, nvidia_smi_xml):
-        module.recognises(text)
-        assert not gpus(values(module.parse(text))) or module.recognises(text)
+        module.recognises(Section(text))
+        assert not gpus(values(module.parse(Section(text)))) or module.recognises(Section(text))
 
 
 @given(
@@ -507,4 +511,4 @@ def test_no_damage_raises(text: str, seed: int, filler: str) -> None:
         if not text:
             break
     for module in (nvidia_smi_table, nvidia_smi_xml):
-        values(module.parse(text))
+        values(module.parse(Section(text)))

@@ -389,7 +389,7 @@ def test_causes_are_validated(tmp_path: Path, text: Any, words: str) -> None:
         (lambda f: write(f / "rules/own.json", "[1]"), "top level: [1] is not of type 'object'"),
         (lambda f: write(f / "rules/own.json", '{"a": 1, "a": 2}'), "the key 'a' stands twice"),
         (lambda f: write(f / "rules/own.json", '{"a": '), "not valid JSON"),
-        (lambda f: write(f / "own.json", "{}"), "/own.json: rows belong into one of rules/"),
+        (lambda f: write(f / "own.json", "{}"), "/own.json: rows belong into one of signatures/"),
     ],
 )
 def test_a_folder_is_validated(
@@ -585,8 +585,12 @@ def test_a_fix_that_may_not_fit_is_not_shown() -> None:
     assert [fix.text for fix in other] == ["For all."]
 
 
-@pytest.mark.parametrize(("severity", "because"), [("warning", "own/root"), ("note", None)])
-def test_no_finding_follows_from_a_note(tmp_path: Path, severity: str, because: str | None) -> None:
+@pytest.mark.parametrize(
+    ("severity", "because"), [("error", "own/root"), ("warning", None), ("note", None)]
+)
+def test_no_finding_follows_from_what_is_less_severe(
+    tmp_path: Path, severity: str, because: str | None
+) -> None:
     write(tmp_path / "causes.json", {"schema": "envaudit.causes/1", "causes": [CAUSE]})
     root = rule(id="own/root", cause="own-cause", severity=severity)
     rows(tmp_path, "rules", root, rule(because_of=["own-cause"]))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +18,13 @@ from envaudit.check import LAYERS, check
 from envaudit.constraint import release
 from envaudit.examples import broken
 from envaudit.facts import spec_of
-from envaudit.matrix import Matrices, read_json, shipped_folder
+from envaudit.matrix import KINDS, Matrices, read_json, shipped_folder
 from envaudit.model import Finding, covers
+from envaudit.signals import scan
 from envaudit.snapshot import load
 from envaudit.validate import contradiction, lookups, overlap, validate_folder
+
+parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 FOLDER = Path(shipped_folder())
 MATRICES = Matrices()
@@ -72,7 +79,8 @@ def test_a_row_is_complete(row: Any) -> None:
     assert row["examples"].get("fail") or row["examples"].get("unknown"), "no failing case"
     assert row["sources"]
     if row["severity"] == "error":
-        assert row["confidence"] == "high", "less sure rows inform; they never fail anything"
+        sure = ("high", "medium") if "signals" in row else ("high",)
+        assert row["confidence"] in sure, "less sure rows inform; they never fail anything"
         assert row["fix"]
     for cause in row.get("because_of", ()):
         assert cause in MATRICES.causes()
@@ -92,8 +100,11 @@ def facts_in(condition: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("row", RULES, ids=lambda row: row["id"])
 def test_a_row_names_only_facts_of_the_catalogue(row: Any) -> None:
-    instances = {"gpu": "gpu.0", "function": "pci.gpu.0", "framework": "torch", "probe": "nvml"}
-    for part in ("when", "unless", "require"):
+    instances = {
+        name: over.replace("*", "0") if isinstance(over, str) else over[0]
+        for name, over in row.get("for", {}).items()
+    }
+    for part in ("when", "unless", "require", "prove"):
         for name in facts_in(row.get(part, [])):
             for variable, instance in instances.items():
                 name = name.replace("{" + variable + "}", instance)
@@ -106,7 +117,7 @@ def test_every_cause_of_a_rule_has_one_severity_at_most_as_hard_as_its_rows() ->
             assert row["severity"] == "note"
 
 
-@pytest.mark.parametrize("kind", ["rules", "derive", "catalogues"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_files_meet_their_schema_and_are_written_canonically(kind: str) -> None:
     schema = read_json(str(FOLDER / "schema" / f"{kind}.schema.json"))
     validator = jsonschema.Draft202012Validator(schema)
@@ -124,7 +135,7 @@ def test_files_meet_their_schema_and_are_written_canonically(kind: str) -> None:
 
 
 def test_row_ids_are_unique() -> None:
-    for kind in ("rules", "derive"):
+    for kind in ("signatures", "rules", "derive"):
         ids = [
             row["id"]
             for path in (FOLDER / kind).glob("*.json")
@@ -136,7 +147,7 @@ def test_row_ids_are_unique() -> None:
 def test_the_index_names_the_newest_source() -> None:
     read = {
         source["read"]
-        for kind in ("rules", "catalogues")
+        for kind in ("signatures", "rules", "catalogues")
         for path in (FOLDER / kind).glob("*.json")
         for source in json.loads(path.read_text("utf-8"))["sources"].values()
     }
@@ -280,3 +291,87 @@ def test_an_exception_alone_switches_a_rule_off(row: Any, fact: str, value: Any)
         assert {f.verdict for f in judged(row, facts)} != {"not_applicable"}
         after = judged(row, {**facts, fact: value})
         assert {f.verdict for f in after} <= {"not_applicable"}, facts
+
+
+SIGNATURES = MATRICES.rows("signatures")
+
+
+def literals(pattern: Any) -> list[str]:
+    """The literal runs of a parsed pattern that stand in every text it matches."""
+    found: list[str] = []
+    run = ""
+    for operator, value in pattern:
+        name = str(operator)
+        if name == "LITERAL":
+            run += chr(value)
+            continue
+        found, run = [*found, run], ""
+        if name == "SUBPATTERN":
+            found += literals(value[3])
+        elif name in ("MAX_REPEAT", "MIN_REPEAT") and value[0] > 0:
+            found += literals(value[2])
+    return [each for each in [*found, run] if each]
+
+
+def branches(pattern: Any) -> list[Any]:
+    """The alternatives of a parsed pattern at its top, each as a list of its parts."""
+    parts = list(pattern)
+    for number, (operator, value) in enumerate(parts):
+        inner = None
+        if str(operator) == "BRANCH":
+            inner = value[1]
+        elif str(operator) == "SUBPATTERN" and len(list(value[3])) == 1:
+            nested = next(iter(value[3]))
+            inner = nested[1][1] if str(nested[0]) == "BRANCH" else None
+        if inner is not None:
+            return [
+                branch
+                for each in inner
+                for branch in branches([*parts[:number], *each, *parts[number + 1 :]])
+            ]
+    return [parts]
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row["id"])
+def test_every_text_that_a_signature_matches_holds_one_of_its_hints(row: Any) -> None:
+    for branch in branches(parser.parse(row["pattern"], re.MULTILINE)):
+        fixed = literals(branch)
+        assert any(hint in run for hint in row["hints"] for run in fixed), fixed
+
+
+REPETITIVE = (
+    "a" * 100_000,
+    " " * 100_000,
+    "0123456789." * 9_000,
+    "CUDA error: \n" * 8_000,
+    "libcudnn.so.8: cannot " * 4_500,
+    "GPU0 GPU1 NVRM: Xid (PCI:0000:01:00): " * 2_600,
+)
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row["id"])
+def test_no_signature_is_slow_on_any_text(row: Any) -> None:
+    """Counted against a plain search over the same text, since machines are noisy."""
+    pattern = re.compile(row["pattern"], re.MULTILINE)
+    texts = [*REPETITIVE, *((hint + " ") * (100_000 // (len(hint) + 1)) for hint in row["hints"])]
+    for text in texts:
+        began = time.process_time()
+        for _ in pattern.finditer(text):
+            break
+        spent = time.process_time() - began
+        assert spent < 0.25, (row["id"], text[:40], spent)
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row["id"])
+def test_a_signature_knows_its_own_texts(row: Any) -> None:
+    for text in row["examples"]["match"]:
+        assert f"signal.{row['id']}" in {fact.name for fact in scan(text, [row])}, text
+    for text in row["examples"]["no_match"]:
+        assert not scan(text, [row]), text
+
+
+def test_every_signature_is_used_by_a_rule_or_a_derivation() -> None:
+    said = json.dumps([RULES, MATRICES.rows("derive")], default=str)
+    for row in SIGNATURES:
+        named = f'"{row["id"]}"' in said or f"signal.{row['id']}" in said
+        assert named or row["weight"] == "weak", row["id"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from envaudit.importers import Draft, Imported, pci_address
+from envaudit.importers import Draft, Imported, Section, lines_of, pci_address
 from envaudit.importers.nvidia_smi_words import (
     amount,
     corrupted_inforoms,
@@ -52,17 +52,22 @@ _LISTED = re.compile(
     re.MULTILINE,
 )
 
+_READS = re.compile(
+    r"^[ \t]*[|+].*$|^\w{3} \w{3} +\d+ [\d:]{8} \d{4}[ \t]*$|^GPU \d+: .*$", re.MULTILINE
+)
 
-def recognises(text: str) -> bool:
+
+def recognises(section: Section) -> bool:
     """Whether there is a table, a list of GPUs or a failure of nvidia-smi in the text."""
-    text = text[:_LIMIT]
+    text = section.text[:_LIMIT]
     return bool(_HEADING.search(text) or _LISTED.search(text) or failure(text))
 
 
-def parse(text: str) -> Imported:
+def parse(section: Section) -> Imported:
     """Facts from the first table in the text, from a list of GPUs, and from known failures."""
-    text = text[:_LIMIT].replace("\r\n", "\n")
+    text = section.text[:_LIMIT].replace("\r\n", "\n")
     draft = Draft()
+    draft.read(*lines_of(text, (found.span() for found in _READS.finditer(text))))
     heading = _HEADING.search(text)
     failed = failure(text)
     if heading is not None:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, pci_id
 from envaudit.importers.nvidia_smi_words import (
     amount,
     corrupted_inforoms,
@@ -50,16 +50,21 @@ _NOT_TOLD = (
     "gpu.*.xid",
 )
 
+_READS = re.compile(
+    r"<\?xml[^>\n]*>|<!DOCTYPE[^>\n]*>|(?s:<nvidia_smi_log>.*?(?:</nvidia_smi_log>|\Z))"
+)
 
-def recognises(text: str) -> bool:
+
+def recognises(section: Section) -> bool:
     """Whether there is a document of `nvidia-smi -q -x` in the text, whole or cut."""
-    return _START in text[:_LIMIT]
+    return _START in section.text[:_LIMIT]
 
 
-def parse(text: str) -> Imported:
+def parse(section: Section) -> Imported:
     """Facts of every GPU that is there as a whole; a gap for what was cut or is damaged."""
     draft = Draft()
-    text = text[:_LIMIT]
+    text = section.text[:_LIMIT]
+    draft.read(*lines_of(text, (found.span() for found in _READS.finditer(text))))
     start = text.find(_START)
     trouble = ""
     if start < 0:
@@ -76,7 +81,7 @@ def parse(text: str) -> Imported:
     whole = end >= 0 and document.damage is None
     if whole:
         draft.add("smi.status", "ok", "nvidia-smi -q -x")
-    if end >= 0 and recognises(text[end:]):
+    if end >= 0 and _START in text[end:]:
         draft.note("the text has more than one document of nvidia-smi; the first was read")
     _driver(draft, document.head)
     _gpus(draft, document, said, whole=whole)

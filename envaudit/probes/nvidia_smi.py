@@ -77,9 +77,9 @@ def _run(look: Look, argv: list[str], seconds: float) -> Done | None:
 def _read(done: Done) -> Imported | None:
     """What a run said, as far as that is understood."""
     # Their patterns take longer to prepare than all else here; most machines have no use for them.
-    from envaudit.importers import nvidia_smi_table, nvidia_smi_xml
+    from envaudit.importers import Section, nvidia_smi_table, nvidia_smi_xml
 
-    said = f"{done.stderr}\n{done.stdout}"
+    said = Section(f"{done.stderr}\n{done.stdout}")
     if nvidia_smi_xml.recognises(said):
         return nvidia_smi_xml.parse(said)
     return nvidia_smi_table.parse(said) if nvidia_smi_table.recognises(said) else None

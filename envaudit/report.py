@@ -1,0 +1,351 @@
+"""Read what people paste: outputs of several tools one after another, with prose between.
+
+A report is cut into sections at its prompts, code fences and headings of place; every importer
+sees every section and picks out its own lines; signatures find error texts. What was said of
+the machine inside a container and of its host is kept apart: the innermost place is judged,
+what holds for the whole machine (driver, GPUs, kernel) may come from either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from envaudit.facts import spec_of
+from envaudit.importers import IMPORTERS, Imported, Importer, Section
+from envaudit.model import Fact, ProbeRun
+from envaudit.signals import scan
+
+SECTIONS_LIMIT = 2000
+"""Most sections that are read; a report with more prompts is a log of something else."""
+
+INNER = ("container", "wsl")
+"""Places inside another one, where the program runs that the report is about."""
+
+_OF_THE_MACHINE = re.compile(
+    r"(?:driver\.(?:version|cuda\.|module\.|param\.|gsp\.|install_method)|gpu\.|kernel\.|dkms\.|boot\.|"
+    r"firmware\.|fabricmanager\.|nvswitch\.|pci\.|host\.|service\.|container\.toolkit\.|"
+    r"signal\.|cpu\.)"
+)
+"""Facts that are the same inside a container and outside of it."""
+
+
+class Reading(NamedTuple):
+    """What a report says."""
+
+    facts: Mapping[str, Fact]
+    probes: tuple[ProbeRun, ...]
+    titles: tuple[str, ...]
+    """What was recognised in it, in words."""
+
+
+# -- cutting ------------------------------------------------------------------------------------
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[@-_])")
+_ODD_SPACES = str.maketrans({"\xa0": " ", "\u2007": " ", "\u202f": " ", "\u200b": "", "\ufeff": ""})
+_QUOTE = re.compile(r"[ \t]{0,3}>(?!>>)[ \t]?")
+_FENCE = re.compile(r"[ \t]{0,8}(?:```|~~~)[^`\n]{0,60}\Z")
+_TAGS = re.compile(r"[ \t]*</?(?:details|summary|pre|code|br)\b[^>\n]{0,80}>", re.IGNORECASE)
+
+_COMMANDS = (
+    r"(?:sudo |docker |kubectl |podman |nvidia-|nvcc\b|pip3?\b|uv |conda |mamba |python[\d.]*\b|"
+    r"dmesg\b|journalctl\b|ls(?:mod|pci|cpu|b_release)?\b|uname\b|cat |echo |env\b|printenv\b|"
+    r"ldd\b|ldconfig\b|dkms\b|modinfo\b|modprobe\b|mokutil\b|systemctl\b|apt|dpkg\b|dnf\b|yum\b|rpm\b|"
+    r"pacman\b|zypper\b|gcc\b|g\+\+|which |find |grep |export |strings |module |free\b|nproc\b|"
+    r"cmake\b|make\b|ds_report\b|accelerate |transformers-cli |vllm |nvidia-smi|uname)"
+)
+_WHERE = r"(?P<where>host|container|docker|guest|wsl2?|windows|node|pod|vm)"
+_ENVIRONMENT = r"[ \t]*(?:\([\w.\-]{1,40}\)[ \t]*)?"
+_LOGIN = r"\[?(?P<user>[\w.\-]{1,40})@(?P<host>[\w.\-]{1,60})"
+_DRIVE = r"(?:PS[ \t]+)?(?P<drive>[A-Za-z]:\\[^\n>]{0,120})"
+_PROMPTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # host$ nvidia-smi        container# env
+        rf"[ \t]*\(?{_WHERE}\)?[ \t]?[$#>][ \t]+(?P<command>\S.*)",
+        # (venv) user@host:~/x$ cmd      root@0123456789ab:/# cmd      [user@host x]$ cmd
+        _ENVIRONMENT + _LOGIN + r"[: \t][^\n$#>%]{0,120}\]?[$#>%][ \t]*(?P<command>\S.*)?",
+        # PS C:\Users\x> cmd       (env) C:\x>cmd
+        _ENVIRONMENT + _DRIVE + r">[ \t]*(?P<command>\S.*)?",
+        rf"{_ENVIRONMENT}[$\u276f\u279c][ \t]+(?P<command>\S.*)",
+        rf"[ \t]*#[ \t]+(?P<command>{_COMMANDS}.*)",
+        r"[ \t]*>>>[ \t]?(?P<command>\S.*)?",
+        r"[ \t]*In \[\d{1,4}\]:[ \t]?(?P<command>\S.*)",
+        r"[ \t]*julia>[ \t]?(?P<command>\S.*)",
+        rf"[ \t]*[!%](?P<command>{_COMMANDS}.*)",
+    )
+)
+_CONTINUED = re.compile(r"[ \t]*\.\.\.(?:[ \t](?P<more>.*))?\Z")
+_INSIDE = re.compile(
+    r"(?:sudo[ \t]+)?(?:docker|podman|nerdctl|kubectl|singularity|apptainer)[ \t]+"
+    r"(?:compose[ \t]+)?(?:exec|run)\b"
+)
+_HEADING = re.compile(
+    r"[ \t#*_\-]{0,8}(?:(?:outputs?|result)[ \t]+)?(?:(?:on|in|inside|within|from|outside)[ \t]+)?"
+    r"(?:of[ \t]+)?(?:the[ \t]+)?(?:my[ \t]+)?(?:docker[ \t]+)?"
+    r"(?P<where>host(?:[ \t]machine|[ \t]system)?|container|docker|wsl2?|windows(?:[ \t]host)?|pod)"
+    r"[*_]{0,3}[ \t]*(?:\([^)\n]{0,40}\))?:?[*_]{0,3}[ \t]*\Z",
+    re.IGNORECASE,
+)
+_NAMES = {
+    "host": "host",
+    "node": "host",
+    "vm": "",
+    "guest": "",
+    "container": "container",
+    "docker": "container",
+    "pod": "container",
+    "wsl": "wsl",
+    "wsl2": "wsl",
+    "windows": "windows",
+}
+_CONTAINER_NAME = re.compile(r"[0-9a-f]{12}\Z")
+_STARTS = re.compile(
+    r"[ \t]*(?:Collecting environment information\.\.\.|={6,}NVSMI LOG={6,}|"
+    r"\|[ \t]NVIDIA-SMI[ \t]\S+[ \t]+(?:Driver|KMD) Version)"
+)
+"""First lines of outputs: a second one of a kind begins another section."""
+
+
+def clean(text: str) -> str:
+    """The text line by line without colours, quote marks and markup; lines keep their number."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    text = text.translate(_ODD_SPACES) if not text.isascii() else text
+    lines = text.split("\n")
+    quoted = sum(line.startswith((">", " >")) and not line.startswith(">>>") for line in lines)
+    if quoted * 2 > sum(bool(line.strip()) for line in lines):
+        lines = [_QUOTE.sub("", line, count=1) if ">" in line[:4] else line for line in lines]
+    return "\n".join(_TAGS.sub("", line) if "<" in line else line for line in lines)
+
+
+def sections(text: str) -> list[Section]:
+    """The pieces of a cleaned report, in order; their line numbers count through the report."""
+    found: list[Section] = []
+    lines: list[str] = []
+    command, scope, place, first, repl = "", "", "", 1, False
+    seen: set[str] = set()
+
+    def close(upto: int) -> None:
+        nonlocal lines, first
+        if any(line.strip() for line in lines) or command:
+            found.append(Section("\n".join(lines) + "\n", command, scope or place, first))
+        lines, first = [], upto
+
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(found) >= SECTIONS_LIMIT:
+            lines.append(line)
+            continue
+        if _FENCE.match(line):
+            close(number + 1)
+            command, scope, repl = "", "", False
+            continue
+        prompt = _prompt(line)
+        if prompt is not None:
+            close(number + 1)
+            command, where = prompt
+            scope = where if where is not None else ""
+            repl = line.lstrip().startswith((">>>", "In ["))
+            if where is None and _INSIDE.match(command):
+                scope = "container"
+            continue
+        if repl and not any(each.strip() for each in lines):
+            more = _CONTINUED.match(line)
+            if more is not None:
+                command += "\n" + (more["more"] or "")
+                first = number + 1
+                continue
+        if len(line) < 80 and (heading := _HEADING.match(line)) is not None:
+            close(number + 1)
+            command, scope, repl = "", "", False
+            place = _NAMES[heading["where"].lower().split()[0]]
+            continue
+        if _STARTS.match(line):
+            kind = line.split()[0] + line.split()[1][:6]
+            if kind in seen and any(each.strip() for each in lines):
+                close(number)
+                command = ""
+            seen.add(kind)
+        lines.append(line)
+    close(0)
+    return found
+
+
+def _prompt(line: str) -> tuple[str, str | None] | None:
+    """The command behind a prompt and the place that the prompt tells; None where there is none."""
+    if len(line) > 2000 or not line.strip():
+        return None
+    for pattern in _PROMPTS:
+        match = pattern.match(line)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        command = (groups["command"] or "").strip()
+        if groups.get("where"):
+            return command, _NAMES[groups["where"].lower()]
+        if groups.get("host") and _CONTAINER_NAME.match(groups["host"]):
+            return command, "container"
+        if groups.get("drive"):
+            return command, "windows"
+        return command, None
+    return None
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def read(text: str, name: str, signatures: Iterable[Mapping[str, Any]]) -> Reading:
+    """What the importers and the signatures find in a report; nothing where they know nothing."""
+    text = clean(text)
+    places: dict[str, dict[str, Fact]] = {}
+    probes: dict[str, _Run] = {}
+    doubts: list[str] = []
+    unread = {number for number, line in enumerate(text.split("\n"), 1) if line.strip()}
+    whole = len(unread)
+    importers = [
+        importer
+        for importer in IMPORTERS
+        if not importer.hints or any(hint in text for hint in importer.hints)
+    ]
+    cut = ""
+    outputs: dict[str, set[int]] = {}
+    for section in sections(text):
+        if section.command:
+            lines = section.text.count("\n")
+            numbers = set(range(section.first, section.first + lines)) & unread
+            outputs.setdefault(section.command.split("\n")[0][:60], set()).update(numbers)
+            prompt = section.first - 1 - section.command.count("\n")
+            unread -= set(range(prompt, section.first))
+        for importer in importers:
+            module = importer.load()
+            if not module.recognises(section):
+                continue
+            imported: Imported = module.parse(section)
+            if not (imported.facts or imported.gaps or imported.absent or imported.cut):
+                continue
+            _take(imported, section, places.setdefault(section.scope, {}), doubts)
+            probes.setdefault(importer.name, _Run(importer)).take(imported)
+            unread -= {section.first + line - 1 for line in imported.read}
+            cut = cut or imported.cut
+    signals = scan(text, signatures)
+    for fact in signals:
+        places.setdefault("", {}).setdefault(fact.name, fact)
+    unread -= {int(fact.source.rpartition(" ")[2]) for fact in signals}
+    facts = judged_place(places)
+    if not facts and not probes:
+        return Reading({}, (), ())
+    if unread:
+        facts["report.unread"] = Fact("report.unread", _unread(unread, whole, outputs), name)
+    if cut:
+        facts["report.cut"] = Fact("report.cut", cut, name)
+    if doubts:
+        facts["report.contradictions"] = Fact("report.contradictions", list(doubts[:20]), name)
+    titles = [run.importer.title for run in probes.values()]
+    if signals:
+        titles.append("error texts")
+    return Reading(facts, tuple(run.done() for run in probes.values()), tuple(titles))
+
+
+def _unread(unread: set[int], whole: int, outputs: Mapping[str, set[int]]) -> str:
+    """How much was not read, with the commands of whose output nothing was."""
+    commands = [command for command, lines in outputs.items() if lines and lines <= unread]
+    told = f"{len(unread)} of {whole} lines"
+    return told + (f", among them what `{'`, `'.join(commands[:3])}` printed" if commands else "")
+
+
+class _Run:
+    """What one importer told over all sections, as a probe's run."""
+
+    def __init__(self, importer: Importer) -> None:
+        self.importer = importer
+        self.absent: dict[str, None] = {}
+        self.gaps: dict[str, str] = {}
+        self.notes: dict[str, None] = {}
+
+    def take(self, imported: Imported) -> None:
+        """Add what one section gave."""
+        self.absent.update(dict.fromkeys(imported.absent))
+        self.gaps.update(imported.gaps)
+        self.notes.update(dict.fromkeys(imported.notes))
+
+    def done(self) -> ProbeRun:
+        """The run: on what it has the last word, and what it leaves open."""
+        return ProbeRun(
+            f"import:{self.importer.name}",
+            "ok",
+            detail="; ".join(self.notes),
+            provides=(*self.absent, *self.gaps),
+            gaps=self.gaps,
+        )
+
+
+def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: list[str]) -> None:
+    """Add a section's facts to those of its place; contradictions are told, not overwritten."""
+    for fact in imported.facts:
+        line = imported.lines.get(fact.name)
+        source = fact.source if line is None else f"{fact.source}, line {section.first + line - 1}"
+        fact = fact._replace(source=source)
+        before = known.setdefault(fact.name, fact)
+        if before is fact or before.value == fact.value:
+            continue
+        better = more_precise(before, fact)
+        if better is not None:
+            known[fact.name] = better
+            continue
+        spec = spec_of(fact.name)
+        if spec is not None and spec.stability in ("static", "config") and spec.kind != "list":
+            doubts.append(
+                f"{fact.name}: {before.value} ({before.source}), {fact.value} ({fact.source})"
+            )
+
+
+def more_precise(one: Fact, other: Fact) -> Fact | None:
+    """Which of two values says the same with more; None where they differ.
+
+    2.4.1+cu121 says more than 2.4.1, and 12.4.131 more than 12.4.
+    """
+    a, b = str(one.value), str(other.value)
+    if len(a) > len(b):
+        one, other, a, b = other, one, b, a
+    if b.startswith(a) and not b[len(a)].isalnum():
+        return other
+    a, b = a.rstrip(". "), b
+    if str(one.value).endswith("..") and b.startswith(a):
+        return other
+    return None
+
+
+def judged_place(places: Mapping[str, Mapping[str, Fact]]) -> dict[str, Fact]:
+    """One picture of all places: the innermost is judged, the others stand under scope.*.
+
+    Where no inner place is told of, host and unsaid are the same machine.
+    """
+    inner = next((place for place in INNER if places.get(place)), "")
+    facts: dict[str, Fact] = dict(places.get(inner, {}))
+    for name, fact in places.get("", {}).items():
+        facts.setdefault(name, fact)
+    for place, told in places.items():
+        if place in ("", inner):
+            continue
+        for name, fact in told.items():
+            if not inner or _OF_THE_MACHINE.match(name):
+                facts.setdefault(name, fact)
+            if inner:
+                scoped = f"scope.{place}.{name}"
+                facts[scoped] = fact._replace(name=scoped)
+    if inner:
+        for name, fact in places[inner].items():
+            scoped = f"scope.{inner}.{name}"
+            facts[scoped] = fact._replace(name=scoped)
+    return facts
+
+
+def combined(parts: Sequence[Reading]) -> dict[str, Fact]:
+    """Facts of several readings; what an earlier one says wins."""
+    facts: dict[str, Fact] = {}
+    for part in parts:
+        for name, fact in part.facts.items():
+            facts.setdefault(name, fact)
+    return facts
