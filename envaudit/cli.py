@@ -18,6 +18,7 @@ from envaudit import __version__
 from envaudit.errors import EnvauditError, UsageError
 
 if TYPE_CHECKING:
+    from envaudit.advise import Assumption
     from envaudit.host import Host
     from envaudit.matrix import Matrices
     from envaudit.model import Snapshot, Value
@@ -269,6 +270,111 @@ def diff(
 
 
 @app.command()
+def whatif(
+    changes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VERSION|LOCKFILE...",
+            help="A component (driver, torch, cudnn, nccl, gpu, kernel, python, cuda-toolkit, a "
+            "distribution), a fact, or a lock file.",
+        ),
+    ],
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--snapshot", metavar="REF", help="A snapshot or report, not this machine now."
+        ),
+    ] = None,
+    python: Python = None,
+    root: Root = None,
+    output_format: Format = "text",
+    output: Output = None,
+    matrices: Extra = None,
+    store: StoreFolder = None,
+    deadline: Deadline = DEFAULT_DEADLINE_S,
+    strict: Strict = False,
+    fail_on: FailOn = "error",
+    everything: Everything = False,
+    verbose: Verbose = False,
+) -> None:
+    """Judge the machine as it would be after a change.
+
+    Examples: envaudit whatif driver=580 · envaudit whatif torch=2.14.1+cu130 gpu="NVIDIA L40S"
+    """
+    _choice("--format", output_format, "text", "json")
+    level = _choice("--fail-on", fail_on, "error", "warning")
+    from envaudit.advise import assumption, what_if
+
+    knowledge = _matrices(matrices)
+    assumptions: list[Assumption] = []
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if equals:
+            assumptions.append(assumption(name.strip(), value.strip().lstrip("="), knowledge))
+        else:
+            assumptions += _of_lock_file(change, knowledge)
+    if reference is not None:
+        _no_live_options(python=python, root=root)
+        seen = _reference(reference, store, knowledge)
+    else:
+        seen = _look(_host(root), python, deadline)
+    said = what_if(seen, assumptions, knowledge)
+    from envaudit import exits
+    from envaudit.output import advice
+
+    code = exits.of_report(said.after, strict=strict, fail_on=level)  # type: ignore[arg-type]
+    if output_format == "json":
+        text = advice.what_if_json(said, everything=everything)
+    else:
+        text = advice.what_if(said, _style(output), verbose=verbose)
+    _write(text, output)
+    raise typer.Exit(code)
+
+
+@app.command()
+def recommend(
+    component: Annotated[
+        str, typer.Argument(metavar="[torch|...]", help="What to find builds of.")
+    ] = "torch",
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--snapshot", metavar="REF", help="A snapshot or report, not this machine now."
+        ),
+    ] = None,
+    python: Python = None,
+    root: Root = None,
+    output_format: Format = "text",
+    output: Output = None,
+    matrices: Extra = None,
+    store: StoreFolder = None,
+    deadline: Deadline = DEFAULT_DEADLINE_S,
+) -> None:
+    """Name the newest builds that fit this machine, with the command.
+
+    Examples: envaudit recommend torch · envaudit recommend torch --snapshot report.txt
+    """
+    _choice("--format", output_format, "text", "json")
+    from envaudit.advise import recommend as advise
+
+    knowledge = _matrices(matrices)
+    if reference is not None:
+        _no_live_options(python=python, root=root)
+        seen = _reference(reference, store, knowledge)
+    else:
+        seen = _look(_host(root), python, deadline)
+    said = advise(seen, component, knowledge)
+    from envaudit.output import advice
+
+    text = (
+        advice.recommendation_json(said)
+        if output_format == "json"
+        else advice.recommendation(said, _style(output))
+    )
+    _write(text, output)
+
+
+@app.command()
 def snapshots(
     action: Annotated[
         str, typer.Argument(metavar="[list|show|prune]", help="What to do (default: list).")
@@ -503,6 +609,24 @@ def _read_all(texts: list[str], store: str | None, matrices: Matrices) -> Snapsh
     from envaudit import inputs
 
     return inputs.merge([_reference(text, store, matrices) for text in texts])
+
+
+def _of_lock_file(path: str, matrices: Matrices) -> list[Assumption]:
+    """What a lock file would install, as assumptions. Raises UsageError where it is no file."""
+    if not os.path.exists(path):
+        raise UsageError(
+            f"{path}: neither NAME=VERSION nor a lock file", "For example: torch=2.14.1+cu130."
+        )
+    from envaudit import inputs
+    from envaudit.advise import assumption
+    from envaudit.snapshot import read_bytes
+
+    locked = inputs.understand(read_bytes(path), path, matrices)
+    return [
+        assumption(name.split(".", 1)[1].rpartition(".")[0], str(fact.value), matrices)
+        for name, fact in locked.facts.items()
+        if name.startswith("dist.") and name.endswith(".version")
+    ]
 
 
 def _with_log(seen: Snapshot, paths: list[str] | None, matrices: Matrices) -> Snapshot:

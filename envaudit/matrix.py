@@ -288,6 +288,15 @@ class Matrices:
         """Every signature of an error text, by its id."""
         return {row["id"]: row for row in self.rows("signatures")}
 
+    def components(self) -> list[Row]:
+        """What can be assumed by a short name: driver, torch, ..."""
+        found: dict[str, Row] = {}
+        for folder in self.folders:
+            path = os.path.join(folder, "components.json")
+            if os.path.isfile(path):
+                found.update({row["id"]: row for row in read_json(path)["components"]})
+        return list(found.values())
+
     def causes(self) -> Mapping[str, Row]:
         """Every cause id with its meaning and the severity it normally deserves."""
         if self._causes is None:

@@ -108,6 +108,8 @@ class Snapshot(NamedTuple):
             if reason is not None:
                 return Unknown(name, f"{run.name}: {reason}")
             if run.status in ("ok", "absent"):
+                if run.name == "derived":  # it follows from what was seen or assumed
+                    return Absent(name, run.name)
                 looked = looked or run.name
             elif run.status != "skipped":
                 return Unknown(

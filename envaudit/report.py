@@ -306,15 +306,12 @@ def more_precise(one: Fact, other: Fact) -> Fact | None:
 
     2.4.1+cu121 says more than 2.4.1, and 12.4.131 more than 12.4.
     """
-    a, b = str(one.value), str(other.value)
-    if len(a) > len(b):
-        one, other, a, b = other, one, b, a
-    if b.startswith(a) and not b[len(a)].isalnum():
-        return other
-    a, b = a.rstrip(". "), b
-    if str(one.value).endswith("..") and b.startswith(a):
-        return other
-    return None
+    short, long = sorted((one, other), key=lambda fact: len(str(fact.value).rstrip(". ")))
+    start, whole = str(short.value), str(long.value)
+    if start.endswith(".."):  # a name cut by a table
+        return long if whole.startswith(start.rstrip(". ")) else None
+    rest = whole[len(start) :]
+    return long if whole.startswith(start) and not rest[:1].isalnum() else None
 
 
 def judged_place(places: Mapping[str, Mapping[str, Fact]]) -> dict[str, Fact]:

@@ -51,9 +51,10 @@ def validate_folder(folder: str, known: Matrices) -> None:
     if not os.path.isdir(folder):
         raise MatrixError(f"--matrices {folder}: no such folder")
     schemas = os.path.join(known.folders[0], "schema")
-    seen = _check_causes(folder, schemas)
+    seen = _check_list(folder, "causes", schemas)
+    seen |= _check_list(folder, "components", schemas)
     for name in json_files(folder):
-        if name not in ("causes.json", "index.json"):
+        if name not in ("causes.json", "components.json", "index.json"):
             places = ", ".join(f"{kind}/" for kind in KINDS)
             raise MatrixError(f"{os.path.join(folder, name)}: rows belong into one of {places}")
     files = []
@@ -112,18 +113,19 @@ def _read(path: str) -> Any:
     return read_json(path, once)
 
 
-def _check_causes(folder: str, schemas: str) -> bool:
-    path = os.path.join(folder, "causes.json")
+def _check_list(folder: str, kind: str, schemas: str) -> bool:
+    """Check causes.json or components.json; whether there is one."""
+    path = os.path.join(folder, f"{kind}.json")
     if not os.path.exists(path):
         return False
     data = _read(path)
-    error = _first_error(data, os.path.join(schemas, "causes.schema.json"))
+    error = _first_error(data, os.path.join(schemas, f"{kind}.schema.json"))
     if error is not None:
         raise MatrixError(f"{path}: {_named(data, error.absolute_path)}: {_message(error)}")
-    ids = [row["id"] for row in data["causes"]]
+    ids = [row["id"] for row in data[kind]]
     for number, name in enumerate(ids):
         if name in ids[:number]:
-            raise MatrixError(f"{path}: causes/{number}: the id {name} stands there twice")
+            raise MatrixError(f"{path}: {kind}/{number}: the id {name} stands there twice")
     return True
 
 
