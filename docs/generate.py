@@ -60,7 +60,14 @@ def rules_page() -> str:
             f"confidence {row['confidence']}. {_text(row['why'])}"
         )
         lines.append("")
-        for part, word in (("when", "When"), ("unless", "Unless"), ("require", "Requires")):
+        if row.get("signals"):
+            lines.append(f"- Error texts: {_code(', '.join(row['signals']))}")
+        for part, word in (
+            ("when", "When"),
+            ("unless", "Unless"),
+            ("require", "Requires"),
+            ("prove", "Proved by"),
+        ):
             lines += [f"- {word} {_code(sentence(each))}" for each in row.get(part, ())]
         for fix in row["fix"]:
             command = f" `{fix['command']}`" if fix.get("command") else ""

@@ -70,6 +70,7 @@ def check(
             for bound in bindings(row, judged, instances)
         ]
     ordered = _arrange(findings)
+    age = matrices.age_days()
     return Report(
         snapshot=judged,
         verdict=verdict_of(ordered),
@@ -77,6 +78,7 @@ def check(
         matrices_version=matrices.version,
         matrices_newest_source=matrices.newest_source,
         seconds=round(time.perf_counter() - started, 4),
+        matrices_stale_days=age if age > matrices.stale_after_days else 0,
     )
 
 

@@ -472,22 +472,34 @@ def facts(
 
 @app.command()
 def explain(
-    subject: Annotated[str, typer.Argument(metavar="RULE|CAUSE", help="What to explain.")],
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="RULE|CAUSE|TEXT|-", help="What to explain; - reads an error text from a pipe."
+        ),
+    ],
     matrices: Extra = None,
 ) -> None:
-    """Explain a rule or a cause, with its sources.
+    """Explain a rule, a cause or an error text, with its sources.
 
-    Examples: envaudit explain cuda-driver/minimum · envaudit explain driver-too-old
+    Examples: envaudit explain driver-too-old · python train.py 2>&1 | envaudit explain -
     """
     from envaudit.output import rows
 
+    if subject == "-":
+        from envaudit.snapshot import read_bytes
+
+        subject = read_bytes("-").decode("utf-8", "replace") + "\n"
     _write(rows.explain(subject, _matrices(matrices), _style(None)), None)
 
 
 @app.command()
 def matrix(
     action: Annotated[
-        str, typer.Argument(metavar="[list|show|validate]", help="What to do (default: list).")
+        str,
+        typer.Argument(
+            metavar="[list|show|validate|stats|age]", help="What to do (default: list)."
+        ),
     ] = "list",
     subject: Annotated[
         str | None,
@@ -495,11 +507,11 @@ def matrix(
     ] = None,
     matrices: Extra = None,
 ) -> None:
-    """List rules and catalogues, validate own rows.
+    """List rules, signatures and catalogues, validate own rows, tell how old they are.
 
     Examples: envaudit matrix · envaudit matrix show gpu-products · envaudit matrix validate DIR
     """
-    _choice("matrix", action, "list", "show", "validate")
+    _choice("matrix", action, "list", "show", "validate", "stats", "age")
     from envaudit.output import rows
 
     if action == "validate":
@@ -516,7 +528,8 @@ def matrix(
             raise UsageError("matrix show needs the name of a catalogue", "See: envaudit matrix.")
         _write(rows.catalogue(subject, knowledge), None)
         return
-    _write(rows.listing(knowledge), None)
+    tell = {"stats": rows.statistics, "age": rows.age}.get(action, rows.listing)
+    _write(tell(knowledge), None)
 
 
 # -- what the commands share ---------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from envaudit.snapshot import SIZE_LIMIT_BYTES, finish, load, read_bytes
 if TYPE_CHECKING:
     from envaudit.matrix import Matrices
     from envaudit.store import Store
+
+
+_LOG = re.compile(r"(?i:\b(?:error|traceback|exception|warning|fatal|failed)\b)|[a-z]Error\b")
 
 
 def read(reference: str, store: Store, matrices: Matrices) -> Snapshot:
@@ -76,7 +80,7 @@ def _report(text: str, name: str, matrices: Matrices) -> Snapshot:
     from envaudit.report import read as read_report
 
     reading = read_report(text, name, matrices.rows("signatures"))
-    if reading.titles:
+    if reading.titles or _LOG.search(text):  # a log in which nothing is known is still one
         found = Snapshot(id="", taken_at="", facts=reading.facts, probes=reading.probes)
         return _bounded(finish(found), name)
     raise InputError(

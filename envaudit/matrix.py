@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from typing import Any, NamedTuple
 
 from envaudit.constraint import Incomparable, in_range, release
@@ -223,10 +224,17 @@ class Matrices:
         index = read_json(os.path.join(first, "index.json"))
         self.version: str = index["version"]
         self.newest_source: str = index["newest_source"]
+        self.stale_after_days: int = index["stale_after_days"]
         self._catalogues: dict[str, Catalogue] = {}
+        self._rows: dict[str, list[Row]] = {}
         self._causes: Mapping[str, Row] | None = None
         for folder in extra:
             self._lay_over(folder)
+
+    def age_days(self, today: date | None = None) -> int:
+        """Days since the newest of the sources was read; 0 where the clock is behind it."""
+        read = date.fromisoformat(self.newest_source)
+        return max(0, ((today or date.today()) - read).days)
 
     def _lay_over(self, folder: str) -> None:
         """Add a folder; its rows may refer to everything below it. Raises MatrixError."""
@@ -234,6 +242,7 @@ class Matrices:
 
         self.folders = (*self.folders, folder)
         self._catalogues.clear()
+        self._rows.clear()
         self._causes = None
         validate_folder(folder, self)
 
@@ -270,6 +279,8 @@ class Matrices:
 
         Each row carries its file's sources resolved under "sources".
         """
+        if kind in self._rows:
+            return self._rows[kind]
         found: dict[str, Row] = {}
         for folder in self.folders:
             for name in json_files(os.path.join(folder, kind)):
@@ -282,7 +293,8 @@ class Matrices:
                         "sources": tuple(sources[key] for key in row.get("sources", ())),
                         "file": f"{kind}/{name}",
                     }
-        return list(found.values())
+        rows = self._rows[kind] = list(found.values())
+        return rows
 
     def signatures(self) -> Mapping[str, Row]:
         """Every signature of an error text, by its id."""

@@ -204,6 +204,8 @@ class Report(NamedTuple):
     matrices_version: str
     matrices_newest_source: str
     seconds: float = 0.0
+    matrices_stale_days: int = 0
+    """Age of the knowledge where it is so old that a reader should know; else 0."""
 
 
 ChangeKind = Literal["upgraded", "downgraded", "added", "removed", "changed"]

@@ -21,6 +21,7 @@ def report(said: Report, *, everything: bool = False) -> str:
             "matrices": {
                 "version": said.matrices_version,
                 "newest_source": said.matrices_newest_source,
+                "stale_days": said.matrices_stale_days or None,
             },
             "verdict": said.verdict,
             "snapshot": _snapshot(said.snapshot),

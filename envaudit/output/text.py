@@ -75,6 +75,15 @@ def report(said: Report, style: Style, *, verbose: bool = False, quiet: bool = F
         lines.append(style.paint(f"Passed ({len(passed)})", "bold"))
         lines += [f"  {style.mark('ok')} {f.rule}{_of(f)}" for f in passed]
         lines.append("")
+    if said.matrices_stale_days:
+        lines += _wrap(
+            f"{style.mark('warning')} The newest source of these matrices was read "
+            f"{said.matrices_stale_days} days ago; newer drivers and builds are not in them. "
+            "Update envaudit.",
+            style,
+            0,
+            2,
+        )
     lines.append(
         style.paint(
             f"matrices {said.matrices_version} (newest source {said.matrices_newest_source}); "
