@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE.parent))
 from envaudit.facts import CATALOGUE  # noqa: E402
 from envaudit.matrix import Matrices  # noqa: E402
 from envaudit.output.rows import sentence  # noqa: E402
+from tests.verdicts import TRIPLES  # noqa: E402
 
 MATRICES = HERE.parent / "matrices"
 
@@ -76,6 +77,25 @@ def rules_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def verdicts_page() -> str:
+    """The table of known combinations that tests/test_verdicts.py holds the rules to."""
+    lines = [
+        "# Known combinations",
+        "",
+        "Driver, PyTorch build and GPU with the verdict that their sources give; a test holds the",
+        "rules to every line. Generated from `tests/verdicts.py`.",
+        "",
+        "| driver | torch | GPU | system | verdict | because |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in TRIPLES:
+        verdict = f"fail, `{row.cause}`" if row.cause else "pass"
+        system = f"{row.os} {row.arch}"
+        cells = (row.driver, row.torch, row.gpu, system, verdict, row.because)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("*", "\\*")
 
@@ -117,6 +137,7 @@ def wanted() -> Iterator[tuple[Path, str]]:
     """Every derived file and what it should hold."""
     yield HERE / "facts.md", facts_page()
     yield HERE / "rules.md", rules_page()
+    yield HERE / "verdicts.md", verdicts_page()
     yield HERE.parent / "README.md", readme()
     for path in sorted(MATRICES.glob("**/*.json")):
         data = json.loads(path.read_text("utf-8"))

@@ -7,9 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from envaudit.derive import derive
-from envaudit.evaluate import Scope, Trial, ask, bindings, holds, render, switched_off
+from envaudit.evaluate import (
+    Scope,
+    Trial,
+    answer_of,
+    ask,
+    bindings,
+    fill,
+    holds,
+    needed,
+    render,
+    switched_off,
+)
 from envaudit.matrix import Matrices, Row
 from envaudit.model import (
+    Absent,
+    Answer,
     Confidence,
     Fact,
     Finding,
@@ -17,6 +30,7 @@ from envaudit.model import (
     Report,
     Severity,
     Snapshot,
+    Unknown,
     Value,
     Verdict,
 )
@@ -45,11 +59,13 @@ def check(
     *,
     assume: Mapping[str, tuple[Value, str]] | None = None,
     rules: Sequence[Row] | None = None,
+    everything: bool = False,
 ) -> Report:
     """Judge a snapshot by every rule.
 
     `assume` adds facts (name -> value, source) that the caller states, such as the number of
     GPUs that there should be. `rules`: these only, in place of all.
+    `everything`: also say in full what a rule that does not concern this machine rests on.
     """
     started = time.perf_counter()
     facts = dict(snapshot.facts)
@@ -64,11 +80,12 @@ def check(
     judged = derive(snapshot._replace(facts=facts), matrices)
     findings: list[tuple[Row, Finding]] = []
     instances: dict[str, list[str]] = {}
+    answers: dict[str, Answer] = {}
     for row in matrices.rows("rules") if rules is None else rules:
-        findings += [
-            (row, judge(row, Scope(judged, matrices, bound)))
-            for bound in bindings(row, judged, instances)
-        ]
+        for bound in bindings(row, judged, instances):
+            scope = Scope(judged, matrices, bound, answers)
+            quick = None if everything else _without_its_facts(row, scope)
+            findings.append((row, quick or judge(row, scope)))
     ordered = _arrange(findings)
     age = matrices.age_days()
     return Report(
@@ -79,6 +96,41 @@ def check(
         matrices_newest_source=matrices.newest_source,
         seconds=round(time.perf_counter() - started, 4),
         matrices_stale_days=age if age > matrices.stale_after_days else 0,
+    )
+
+
+def _without_its_facts(row: Row, scope: Scope) -> Finding | None:
+    """What a row says where a fact is not there that it needs to be concerned at all.
+
+    Most rules do not concern most machines: this answers for them without looking further.
+    None where the row has to be judged.
+    """
+    if "signals" in row:
+        seen = any(f"signal.{name}" in scope.snapshot.facts for name in row["signals"])
+        return None if seen else _brief(row, scope, "not_applicable")
+    for name in needed(row["when"]):
+        answer = answer_of(fill(name, scope.bound), scope)
+        if isinstance(answer, Absent):
+            return _brief(row, scope, "not_applicable")
+        if isinstance(answer, Unknown):
+            if name in needed(row["require"]) and not row.get("unless"):
+                return _brief(row, scope, "unknown", f"{answer.name}: {answer.reason}")
+            return None
+    return None
+
+
+def _brief(row: Row, scope: Scope, verdict: Verdict, *missing: str) -> Finding:
+    return Finding(
+        rule=row["id"],
+        cause=row["cause"],
+        verdict=verdict,
+        severity=row["severity"],
+        title=row["title"],
+        why=row["why"],
+        subject=next(iter(scope.bound.values()), None),
+        missing=missing,
+        sources=row["sources"],
+        applicable=None if missing else False,
     )
 
 

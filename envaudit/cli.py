@@ -193,7 +193,7 @@ def check(
     assume: dict[str, tuple[Value, str]] = {}
     if expect_gpus is not None:
         assume["expected.gpu.count"] = (expect_gpus, "--expect-gpus")
-    report = judge(seen, knowledge, assume=assume)
+    report = judge(seen, knowledge, assume=assume, everything=everything)
     from envaudit import exits
 
     code = exits.of_report(report, strict=strict, fail_on=level)  # type: ignore[arg-type]

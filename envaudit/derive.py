@@ -9,9 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from envaudit.evaluate import Scope, Trial, ask, bindings, fill, holds, look_up, switched_off
+from envaudit.evaluate import (
+    Scope,
+    Trial,
+    answer_of,
+    ask,
+    bindings,
+    fill,
+    holds,
+    look_up,
+    needed,
+    switched_off,
+)
 from envaudit.matrix import Cell, Matrices, Row
-from envaudit.model import Absent, Fact, ProbeRun, Snapshot, Value, covers
+from envaudit.model import Absent, Answer, Fact, ProbeRun, Snapshot, Value, covers
 
 _ROUNDS = 4
 """Longest chain of derivations against their order."""
@@ -43,23 +54,33 @@ def _filled(
     matrices: Matrices,
 ) -> Snapshot:
     """One round through the rows; `facts` and `absences` grow."""
+    answers: dict[str, Answer] = {}
     for row in rows:
+        needs = needed(row["when"])
         for bound in bindings(row, current):
             name = fill(row["fact"], bound)
-            if isinstance(current.ask(name), Fact) or _seen_absent(name, current):
+            scope = Scope(current, matrices, bound, answers)
+            if name in facts:
                 continue
-            scope = Scope(current, matrices, bound)
+            if not all(
+                isinstance(answer_of(n, scope), Fact) for n in (fill(each, bound) for each in needs)
+            ):
+                continue
             if switched_off(row, scope) or any(
                 holds(condition, scope, Trial()) is not True for condition in row["when"]
             ):
                 continue
             if row.get("absent"):
+                if _seen_absent(name, current):
+                    continue
                 absences.append(name)
+                answers.clear()
                 current = _with_absences(snapshot, facts, absences)
                 continue
             found = _value(row, scope)
-            if found is not None:
+            if found is not None and not _seen_absent(name, current):
                 value, source, confidence = found
+                answers.clear()
                 facts[name] = Fact(name, value, source, confidence)  # type: ignore[arg-type]
     return current
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from envaudit.constraint import OPERATORS, Incomparable, gpu_code, part_of
@@ -32,6 +32,8 @@ class Scope(NamedTuple):
     snapshot: Snapshot
     matrices: Matrices
     bound: Mapping[str, str]
+    answers: dict[str, Answer]
+    """Answers of this snapshot so far: rules ask for the same facts again and again."""
 
 
 class Trial:
@@ -56,6 +58,8 @@ _PLACE = re.compile(r"\{([^{}]+)\}")
 
 def fill(text: str, bound: Mapping[str, str]) -> str:
     """Put the row's variables into a fact name: "{gpu}.name" becomes "gpu.0.name"."""
+    if "{" not in text:
+        return text
     return _PLACE.sub(lambda match: bound.get(match[1], match[0]), text)
 
 
@@ -83,7 +87,7 @@ def bindings(
 
 def ask(name: str, scope: Scope, trial: Trial) -> Answer:
     """The answer to a fact name with its variables filled in, noted in the trial."""
-    answer = scope.snapshot.ask(fill(name, scope.bound))
+    answer = answer_of(fill(name, scope.bound), scope)
     if isinstance(answer, Fact):
         trial.evidence[answer.name] = Evidence(answer.name, answer.value, answer.source)
         trial.less_sure(answer.confidence)
@@ -92,6 +96,23 @@ def ask(name: str, scope: Scope, trial: Trial) -> Answer:
     else:
         trial.missing[answer.name] = answer.reason
     return answer
+
+
+def answer_of(name: str, scope: Scope) -> Answer:
+    """The snapshot's answer to a name, asked for once."""
+    answer = scope.answers.get(name)
+    if answer is None:
+        answer = scope.answers[name] = scope.snapshot.ask(name)
+    return answer
+
+
+def needed(conditions: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Fact names without which one of these conditions cannot hold."""
+    return [
+        str(condition["fact"])
+        for condition in conditions
+        if "fact" in condition and condition.get("is") != "absent"
+    ]
 
 
 def operand(said: Any, scope: Scope, trial: Trial) -> Value | Absent | Unknown:
@@ -251,7 +272,7 @@ def render(text: str, scope: Scope, trial: Trial) -> str:
             return trial.names[name]
         if name in scope.bound:
             return scope.bound[name]
-        answer = scope.snapshot.ask(fill(name.replace("<", "{").replace(">", "}"), scope.bound))
+        answer = answer_of(fill(name.replace("<", "{").replace(">", "}"), scope.bound), scope)
         if isinstance(answer, Absent):
             return "no"
         return show(answer.value) if isinstance(answer, Fact) else "unknown"

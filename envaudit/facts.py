@@ -47,10 +47,13 @@ v C  os.libstdcxx.version          highest GLIBCXX symbol version of the libstdc
 t C  os.virtualization             none, kvm, vmware, microsoft, xen, ...
 f C  os.wsl                        inside Windows Subsystem for Linux
 v C  wsl.version                   1 or 2
+v C  wsl.release                   release of WSL itself (wsl --version)
 t C  kernel.release                running kernel (uname -r)
 v C  kernel.version                comparable part of the running kernel's release
 t C  kernel.compiler               compiler that built the running kernel (/proc/version)
 t C! kernel.cmdline                kernel command line without the root device
+l ~! kernel.log.xids               Xid errors in the kernel log: PCI address and code
+l ~! kernel.log.sxids              NVSwitch errors in the kernel log: PCI address and code
 t C  kernel.lockdown               none, integrity or confidentiality
 n ~  kernel.taint                  taint bits of the running kernel
 l C  kernel.installed              kernels on disk
@@ -70,6 +73,7 @@ v C  driver.cuda.version           newest CUDA this driver supports (nvidia-smi 
 v C  driver.module.version         loaded nvidia kernel module
 t C  driver.module.flavor          flavour of the loaded module: open or proprietary
 f C  driver.module.loaded          the nvidia kernel module is loaded
+t C  driver.module.compiler        compiler that built the loaded module (/proc/driver/nvidia/version)
 t C  driver.module.signer          signer of the module on disk
 v C  driver.module.on_disk         module that the next load or boot would bring for the running kernel
 t C  driver.module.on_disk_flavor  flavour of the module on disk: open or proprietary
@@ -84,7 +88,11 @@ l C  driver.library.copies         every libcuda found: path and version
 f C  driver.libcuda.stub           the libcuda the loader would take is the toolkit's link-time stub
 v C  driver.compat.version         cuda-compat libcuda on the loader path
 t C! driver.compat.path            where that cuda-compat libcuda lies
+v C  driver.package.version        release of the driver that OS packages have installed
+v C  driver.compat.on_disk         cuda-compat libcuda that lies in a toolkit's compat folder
 t C  driver.install_method         apt, dnf, zypper, pacman, apk, runfile, container-mount, wsl, ...
+v ~  driver.installer.version      driver release that a log of nvidia-installer is about
+t ~  driver.installer.kernel       kernel that this log built the module for
 f C  driver.persistenced.active    nvidia-persistenced runs
 v C  driver.gsp.version            GSP firmware in use
 l C  driver.gsp.on_disk            driver versions whose GSP firmware lies on disk
@@ -93,9 +101,13 @@ l C  driver.blacklisted            modules that modprobe configuration keeps fro
 t C  dkms.nvidia.status            state of the nvidia DKMS module for the running kernel
 f C  dkms.installed                DKMS is installed
 l C  dkms.nvidia.kernels           kernels for which DKMS has built an nvidia module
+v C  dkms.nvidia.version           the nvidia driver that DKMS has, where it has one
+l C  dkms.nvidia.failed_kernels    kernels for which DKMS could not build the nvidia module
 v C  fabricmanager.version         NVIDIA Fabric Manager
 f ~  fabricmanager.active          the fabric manager service runs
 n S  nvswitch.count                NVSwitches on the PCI bus
+v C  vgpu.host.version             driver of the vGPU host (its vGPU manager)
+v C  vgpu.guest.version            driver of the vGPU guest
 t C  nvml.status                   "ok", or the error as NVML prints it
 v C  nvml.version                  NVML library version
 t C  smi.status                    "ok", or the error as nvidia-smi prints it
@@ -152,6 +164,7 @@ n ~  gpu.*.nvlink.active           NVLinks that are up
 n S  gpu.*.nvlink.total            NVLinks the GPU has
 t ~  gpu.*.fabric.state            NVLink fabric registration: not_started, in_progress, completed
 t ~  gpu.*.fabric.status           result of that registration
+t S  gpu.*.link.*                  way to another GPU: NV4, PIX, PXB, PHB, NODE or SYS (nvidia-smi topo -m)
 t C  gpu.*.p2p.*                   peer access to another GPU: ok or the reason against
 n S  gpu.*.numa_node               NUMA node the GPU hangs on
 t ~  gpu.*.xid                     last Xid error of the kernel log
@@ -169,12 +182,16 @@ v C  cusparse.version              cuSPARSE the loader would take for the target
 v C  nvrtc.version                 NVRTC the loader would take for the target
 v C  nvjitlink.version             nvJitLink the loader would take for the target
 v C  tensorrt.version              TensorRT the loader would take for the target
+v ~  cudnn.wanted.version         major version of cuDNN that a program looked for and did not find
 l C  cudnn.installs                every cuDNN found: path, version, found via
 l C  nccl.installs                 every NCCL found: path, version, found via
+l C  libstdcxx.installs             every libstdc++ found: path, highest GLIBCXX symbol version, found via
 l C  cuda.runtime.installs         every libcudart found: path, version, found via
 t C! lib.*.path                    file the loader would take for this soname
 v C  lib.*.version                 its version
 t C  lib.*.via                     how the loader finds it: rpath, runpath, LD_LIBRARY_PATH, ldconfig, default, preload
+l ~  loader.missing                shared libraries that a program says it could not find
+l ~  loader.opened                 shared libraries that a program's log says were opened
 t C! lib.*.for                     the library of the target that asks for it
 v C  gcc.version                   gcc
 v C  gcc.major                     major version of gcc
@@ -185,6 +202,7 @@ v C  nvcc.host_compiler.clang      the same, where it is clang
 v C  cmake.version                 CMake
 t C! env.*                         environment variable that matters to the GPU stack
 v C  python.version                target interpreter
+t C  python.tag                    major and minor as wheel names have them: 312 in cp312
 t C  python.implementation         CPython, PyPy, ...
 t C! python.executable             path of the target interpreter
 t C! python.prefix                 its prefix
@@ -199,6 +217,10 @@ t C  dist.*.installer              what installed it
 f C  dist.*.editable               installed in editable mode
 t C  dist.*.tag                    wheel tag
 t C  dist.*.origin                 URL or path it was installed from, without secrets
+v C  dist.*.release                the same without local part (+cu121) and epoch
+v C  dist.*.for_torch              torch minor that its version names (+cu118torch2.2, +pt21cu121)
+v C  dist.*.for_cuda               CUDA that its version names
+t C  dist.*.for_cxx11_abi          C++11 ABI that its version names: true or false
 l C  dist.all                      every distribution in the target
 l C! dist.duplicates               distributions found more than once on the path: name, version, folder
 l C  python.conflicts              requirements of GPU-stack distributions that are not met
@@ -209,6 +231,11 @@ v C  *.cuda.version                CUDA the framework was compiled for; absent i
 v C  torch.version                 PyTorch build
 v C  torch.hip.version             ROCm the build is for
 v C  *.cudnn.version               cuDNN the framework was compiled with
+v C  *.built.torch.version         PyTorch that an extension was compiled against
+v C  *.built.cuda.version          CUDA toolkit that an extension was compiled with
+v C  *.built.nvcc.version          nvcc that an extension was compiled with
+v C  *.built.python.version        Python that an extension was compiled for
+l C  *.built.ops                   operations that were compiled beforehand (ds_report)
 v C  torch.nccl.version            NCCL the build pins
 l C  *.arch_list                   GPU code in the build: sm_XX native, compute_XX PTX
 f C  torch.cxx11_abi               built with the C++11 ABI
@@ -218,6 +245,7 @@ t S  gpu.*.segment                 market segment: datacenter, workstation, gefo
 f S  gpu.*.open_module_only        the GPU works with the open kernel module only
 t S  gpu.*.sm_target               compute capability as a target of nvcc, such as sm_90
 t C  torch.build_tag               build tag of the PyTorch version, such as cu130
+v C  *.ngc_release                 release of the NVIDIA container that the framework's build comes from, such as 24.11
 f ~  *.available                   the framework says that it can use a GPU (only when asked to import it)
 t ~  *.error                       what it said instead
 t ~  torch.import                  ok, or how the import failed
@@ -226,10 +254,17 @@ v C  jax.version                   JAX
 v C  jaxlib.version                jaxlib
 v C  cupy.version                  CuPy
 v C  onnxruntime.version           ONNX Runtime
+v C  ollama.version                Ollama
 v C  paddle.version                PaddlePaddle
 t C  container.runtime             docker, podman, containerd, apptainer, kubernetes, ...
 t C  container.image               image, where the container can tell
 v C  container.toolkit.version     NVIDIA Container Toolkit
+v C  container.cli.version         nvidia-container-cli (libnvidia-container)
+v C  docker.version                Docker engine
+l C  docker.runtimes               OCI runtimes that Docker knows
+t C  docker.default_runtime        runtime that Docker takes where none is asked for
+f C  docker.desktop                Docker Desktop, whose containers run in a virtual machine
+f C  docker.rootless               the Docker daemon runs without root
 t C  container.visible_devices     NVIDIA_VISIBLE_DEVICES
 t C  container.driver_capabilities NVIDIA_DRIVER_CAPABILITIES
 l C  container.cdi                 CDI specification files
@@ -282,6 +317,7 @@ t ~  scope.*.*                      what a report says of one place: host, conta
 l ~  report.contradictions          values that differ within a report
 t ~  report.unread                  how much of a pasted report was not understood
 t ~  report.cut                     why a pasted report is not all that there was
+t ~  assumed.*                      what whatif or recommend takes a component to be
 n C  expected.gpu.count            GPUs this machine is said to have (--expect-gpus)
 t ~  probe.*.status                how a probe of this look ended
 t ~  probe.*.detail                more on that

@@ -32,16 +32,24 @@ def read(reference: str, store: Store, matrices: Matrices) -> Snapshot:
 def understand(data: bytes, name: str, matrices: Matrices) -> Snapshot:
     """A snapshot, flat facts or a report of other tools, from the bytes of a file."""
     text = _text(data, name)
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[") and not _is_export(text):
         try:
             return _bounded(load(text.encode("utf-8", "replace"), name), name)
-        except InputError:
-            try:  # a report may begin with [pip3] or an export of another tool with {
+        except InputError as problem:
+            try:  # a report may begin with [pip3]
                 return _report(text, name, matrices)
             except InputError:
-                pass
-            raise
+                raise problem from None
     return _report(text, name, matrices)
+
+
+def _is_export(text: str) -> bool:
+    """Whether a JSON document is one that another tool writes about a machine."""
+    if '"envaudit.' in text:
+        return False
+    from envaudit.importers import Section, exports
+
+    return exports.recognises(Section(text))
 
 
 def log(path: str, matrices: Matrices) -> Snapshot:

@@ -66,6 +66,8 @@ class Catalogue:
         self.rows: list[Row] = list(data["rows"])
         self.sources = {key: read_source(value) for key, value in data["sources"].items()}
         self._exact: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
+        self._named: dict[str, list[tuple[tuple[str, ...], Row]]] = {}
+        self._products: dict[tuple[str, str], list[Row]] = {}
 
     def find(self, where: Mapping[str, Value]) -> list[Row]:
         """Rows whose key columns match, best first. Raises NoRow with the reason."""
@@ -83,10 +85,21 @@ class Catalogue:
             elif kind == "list":
                 rows = [row for row in rows if str(wanted) in row.get(column, ())]
             elif kind == "product":
-                rows = _products(rows, column, str(wanted))
+                rows = self._of_product(rows, column, str(wanted))
         if not rows:
             raise NoRow(self._why(where))
         return rows
+
+    def _of_product(self, rows: list[Row], column: str, name: str) -> list[Row]:
+        """Rows of a product name; over the whole table the answer is kept for the next look-up."""
+        if rows is not self.rows:
+            return _products(_by_words(rows, column), name)
+        found = self._products.get((column, name))
+        if found is None:
+            if column not in self._named:
+                self._named[column] = _by_words(rows, column)
+            found = self._products[column, name] = _products(self._named[column], name)
+        return found
 
     def _index(self, columns: tuple[str, ...]) -> Mapping[tuple[str, ...], list[Row]]:
         index = self._exact.get(columns)
@@ -166,7 +179,17 @@ def product_words(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[a-z0-9.]+", text))
 
 
-def _products(rows: list[Row], column: str, name: str) -> list[Row]:
+def _by_words(rows: list[Row], column: str) -> list[tuple[tuple[str, ...], Row]]:
+    """Every name of every row as words."""
+    return [
+        (product_words(each), row)
+        for row in rows
+        if column in row
+        for each in (row[column], *row.get("aliases", ()))
+    ]
+
+
+def _products(named: list[tuple[tuple[str, ...], Row]], name: str) -> list[Row]:
     """Rows of the product with this name: equal words, else the longest row name it begins with.
 
     What the name has beyond the row's name must be variant words (memory, form factor); a name
@@ -176,12 +199,6 @@ def _products(rows: list[Row], column: str, name: str) -> list[Row]:
     words = product_words(name.rstrip(". "))
     if not words:
         return []
-    named = [
-        (product_words(each), row)
-        for row in rows
-        if column in row
-        for each in (row[column], *row.get("aliases", ()))
-    ]
     equal = [row for row_words, row in named if row_words == words]
     if equal:
         return equal

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from envaudit.facts import spec_of
 from envaudit.importers import IMPORTERS, Imported, Importer, Section
-from envaudit.model import Fact, ProbeRun
+from envaudit.model import Fact, ProbeRun, Value
 from envaudit.signals import scan
 
 SECTIONS_LIMIT = 2000
@@ -123,6 +123,8 @@ def clean(text: str) -> str:
 
 def sections(text: str) -> list[Section]:
     """The pieces of a cleaned report, in order; their line numbers count through the report."""
+    if text.lstrip()[:1] == "{":  # a document of another tool: it has no prompts
+        return [Section(text)]
     found: list[Section] = []
     lines: list[str] = []
     command, scope, place, first, repl = "", "", "", 1, False
@@ -290,15 +292,25 @@ def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: 
         before = known.setdefault(fact.name, fact)
         if before is fact or before.value == fact.value:
             continue
+        spec = spec_of(fact.name)
+        if spec is not None and spec.kind == "list" and spec.stability == "state":
+            known[fact.name] = before._replace(value=_united(before.value, fact.value))
+            continue
         better = more_precise(before, fact)
         if better is not None:
             known[fact.name] = better
             continue
-        spec = spec_of(fact.name)
         if spec is not None and spec.stability in ("static", "config") and spec.kind != "list":
             doubts.append(
                 f"{fact.name}: {before.value} ({before.source}), {fact.value} ({fact.source})"
             )
+
+
+def _united(one: Value, other: Value) -> Value:
+    """Both lists in one: what could not be opened here and there."""
+    if not isinstance(one, list) or not isinstance(other, list):
+        return one
+    return [*one, *(each for each in other if each not in one)]
 
 
 def more_precise(one: Fact, other: Fact) -> Fact | None:

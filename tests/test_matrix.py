@@ -85,7 +85,7 @@ def report(matrices: Matrices, **facts: Any) -> Report:
 
 def answer(condition: Any, **facts: Any) -> bool | None:
     named = {name.replace("__", "."): value for name, value in facts.items()}
-    scope = Scope(load(json.dumps(named).encode(), "x"), SHIPPED, {})
+    scope = Scope(load(json.dumps(named).encode(), "x"), SHIPPED, {}, {})
     return holds(condition, scope, Trial())
 
 
@@ -555,14 +555,14 @@ def test_a_version_without_end_is_none(text: str) -> None:
     assert answer({"fact": "driver.version", ">=": "1"}, driver__version=text) is None
     row = {"of": "torch.arch_list", "on": "gpu.0.compute_capability"}
     facts = {"torch.arch_list": ["sm_" + "9" * 5000], "gpu.0.compute_capability": text}
-    scope = Scope(load(json.dumps(facts).encode(), "x"), SHIPPED, {})
+    scope = Scope(load(json.dumps(facts).encode(), "x"), SHIPPED, {}, {})
     assert holds({"code": row, "in": ["native"]}, scope, Trial()) is None
 
 
 def judged(row: dict[str, Any], **facts: Any) -> Any:
     named = {name.replace("__", "."): value for name, value in facts.items()}
     snapshot = load(json.dumps(named).encode(), "x")
-    return judge({**row, "sources": ()}, Scope(snapshot, SHIPPED, {}))
+    return judge({**row, "sources": ()}, Scope(snapshot, SHIPPED, {}, {}))
 
 
 def test_what_cannot_be_wrong_either_way_passes() -> None:

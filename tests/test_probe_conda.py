@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envaudit.probes.conda import matters, parse_channel, parse_record_name
+from envaudit.probes.conda import parse_channel, parse_record_name
+from envaudit.stack import conda_matters
 from envaudit.target import Target
 from tests.probing import Told, machine, probe
 
@@ -143,9 +144,9 @@ def test_channels(channel: str, expected: str) -> None:
 
 def test_what_matters() -> None:
     for name in ("pytorch", "cudatoolkit", "cuda-nvcc", "libcusparse", "nccl", "libblas", "python"):
-        assert matters(name), name
+        assert conda_matters(name), name
     for name in ("zlib", "openssl", "tk", "pandas"):
-        assert not matters(name), name
+        assert not conda_matters(name), name
 
 
 @given(st.text(max_size=100))

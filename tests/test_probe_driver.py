@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from envaudit.driverlib import parse_mountinfo
 from envaudit.host import Host
+from envaudit.importers.kernel_words import parse_proc_version
 from envaudit.probes import driver
 from tests.making import (
     I386,
@@ -76,13 +77,13 @@ def cached_cuda(*folders: str) -> dict[str, bytes]:
     ],
 )
 def test_proc_version(text: str, version: str | None, flavor: str | None) -> None:
-    assert driver.parse_proc_version(text) == (version, flavor)
+    assert parse_proc_version(text) == (version, flavor)
 
 
 @given(st.text())
 def test_text_parsers_never_raise(text: str) -> None:
-    driver.parse_proc_version(text)
-    driver.parse_proc_version("NVRM version: " + text)
+    parse_proc_version(text)
+    parse_proc_version("NVRM version: " + text)
     driver.parse_params(text)
     driver.parse_modprobe(text)
     driver.parse_cmdline(text)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envaudit.host import Host
-from envaudit.probes.environment import ALLOWED, VALUE_LIMIT, allowed, clean
+from envaudit.variables import ALLOWED, VALUE_LIMIT, allowed, clean
 from tests.probing import Told, machine, probe
 
 

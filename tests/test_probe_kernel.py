@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envaudit.host import Host
-from envaudit.probes.kernel import (
-    MODULES,
-    comparable,
-    filter_cmdline,
-    loaded_modules,
-    parse_compiler,
-)
+from envaudit.importers.kernel_words import comparable, filter_cmdline, parse_compiler
+from envaudit.probes.kernel import MODULES, loaded_modules
 from tests.probing import machine, probe
 
 RELEASE = "6.8.0-45-generic"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from envaudit.host import Host
 from envaudit.probes import packages
 from envaudit.probes.packages import Package
+from envaudit.stack import wanted
 from tests.making import rpm_database, rpm_header
 from tests.probing import Told, machine, probe
 
@@ -83,7 +84,7 @@ def look(tmp_path: Path, files: dict[str, str | bytes], **rest: Any) -> Told:
     + ["xserver-xorg-video-nvidia-580", "nvidia-container-toolkit", "libnvinfer10", "g++", "libc6"],
 )
 def test_wanted(name: str) -> None:
-    assert packages.wanted(name)
+    assert wanted(name)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_wanted(name: str) -> None:
     + ["linux-libc-dev", "gcc-python"],
 )
 def test_unwanted(name: str) -> None:
-    assert not packages.wanted(name)
+    assert not wanted(name)
 
 
 # -- dpkg
@@ -172,7 +173,7 @@ def test_this_machines_dpkg_says_the_same() -> None:
     expected = {
         f"pkg.{name}.version": version
         for name, version, state in (line.split() for line in shown.splitlines())
-        if state == "installed" and packages.wanted(name)
+        if state == "installed" and wanted(name)
     }
     assert probe("packages", Host()).facts == expected
 

@@ -125,6 +125,11 @@ class Draft:
     def __contains__(self, name: str) -> bool:
         return name in self._facts
 
+    def value(self, name: str) -> Value | None:
+        """What was told under a name; None where nothing was."""
+        fact = self._facts.get(name)
+        return None if fact is None else fact.value
+
     def done(self) -> Imported:
         """What was read."""
         return Imported(
@@ -163,5 +168,200 @@ class Importer(NamedTuple):
 IMPORTERS: tuple[Importer, ...] = (
     Importer("nvidia_smi_xml", "nvidia-smi -q -x"),
     Importer("nvidia_smi_table", "the table of nvidia-smi"),
+    Importer("nvidia_smi_q", "nvidia-smi -q", ("NVSMI LOG", " Version     ", "Attached GPUs")),
+    Importer(
+        "nvidia_smi_query",
+        "nvidia-smi --query-gpu, --version and topo",
+        ("nvidia-smi", "NVIDIA-SMI version", "GPU0", "driver_version", "memory.", "compute_cap"),
+    ),
+    Importer(
+        "collect_env",
+        "torch.utils.collect_env, or vLLM's form of it",
+        (
+            *("CUDA used to build PyTorch", "Is CUDA available", "CUDA runtime version"),
+            *("GPU models and configuration", "Nvidia driver version", "Is debug build"),
+            *("Versions of relevant libraries", "Python platform", "Is XNNPACK available"),
+            *("Libc version", "CUDA_MODULE_LOADING set to", "ROCM used to build PyTorch"),
+            *("vLLM Version", "vLLM Build Flags", "[pip3] ", "[pip] ", "[conda] "),
+        ),
+    ),
+    Importer(
+        "check_env",
+        "the environment report of SGLang, LMDeploy, OpenMMLab or Detectron2",
+        (
+            *("sys.platform", "CUDA available", "GPU available", "CUDA_HOME", "NVCC", "sglang"),
+            *("CUDA Driver Version", "ulimit soft", "PyTorch", "LMDeploy", "numpy_random_seed"),
+            *("DETECTRON2_ENV_MODULE", "MMCV CUDA Compiler", "Compute Capability"),
+        ),
+    ),
+    Importer(
+        "torch_config",
+        "torch.__config__.show()",
+        ("PyTorch built with:", "NVCC architecture flags:", "Build settings:"),
+    ),
+    Importer(
+        "hugging_face",
+        "the env command of transformers, accelerate, diffusers and others",
+        (
+            *("` version:", "Diffusers version:", "version (GPU?)", "version (accelerator?)"),
+            *("Flax version", "ub version:", "in script?", "Accelerate", "TRL version"),
+            *("Running in ", "lerobot version", "PyTorch XPU", "PyTorch NPU", "PyTorch acc"),
+        ),
+    ),
+    Importer(
+        "xformers_info",
+        "xformers.info",
+        (
+            *("xFormers was built for", "pytorch.version:", "pytorch.cuda:", "gpu.compute_cap"),
+            *("memory_efficient_attention.", "build.cuda_version", "build.torch_version"),
+            *("build.info:", "build.nvcc_version", "build.env.", "swiglu."),
+        ),
+    ),
+    Importer(
+        "bitsandbytes_info",
+        "python -m bitsandbytes",
+        (
+            *("= bitsandbytes v", "CUDASpecs(", "PyTorch settings found:", "COMPILED_WITH_CUDA = "),
+            *(
+                "CUDA SETUP: ",
+                "CUDA_SETUP: ",
+                "COMPUTE_CAPABILITIES_PER_GPU",
+                "libbitsandbytes_cuda",
+            ),
+        ),
+    ),
+    Importer(
+        "deepspeed_report",
+        "ds_report of DeepSpeed",
+        (
+            *("DeepSpeed general environment info", "DeepSpeed C++/CUDA extension op report"),
+            *("deepspeed wheel compiled w.", "torch cuda version", "deepspeed info ."),
+            *("nvcc version .", "torch install path .", "deepspeed install path ."),
+        ),
+    ),
+    Importer("jax_info", "JAX's environment and messages", ("jax", "JAX")),
+    Importer(
+        "tensorflow_log",
+        "a log of TensorFlow or XLA",
+        (
+            *("pci bus id", "with properties", "StreamExecutor device", "DSO version"),
+            *("reported version is", "oaded cuDNN", "oaded runtime CuDNN", "oaded CuDNN"),
+            *("LD_LIBRARY_PATH", "uccessfully opened", "'cuda_version'", "is_cuda_build"),
+        ),
+    ),
+    Importer(
+        "missing_libraries",
+        "libraries that programs did not find",
+        (
+            *("cannot open shared object", "ould not load", "ould not dlopen", "ouldn't open"),
+            *("ailed to load", "nable to load", "not found", "ould not find", "ould not locate"),
+            "uccessfully opened",
+        ),
+    ),
+    Importer(
+        "ort_log",
+        "messages of ONNX Runtime and CuPy",
+        ("onnxruntime", "ExecutionProvider", "CuPy failed to load"),
+    ),
+    Importer("cupy_config", "cupy.show_config()", ("CuPy Version", "CUDA Build Version")),
+    Importer(
+        "numba_info",
+        "numba -s",
+        ("__CUDA Information__", "__Hardware Information__", "CUDA devices", "__Python Inf"),
+    ),
+    Importer(
+        "julia_cuda",
+        "CUDA.versioninfo() of Julia",
+        ("CUDA runtime ", "CUDA toolkit ", "CUDA toolchain:", "NVIDIA driver "),
+    ),
+    Importer(
+        "device_query",
+        "deviceQuery and other programs that print a device's properties",
+        (
+            *("CUDA Capability", "Runtime Version", "evice name", "CudaDeviceProperties"),
+            "GPU Device ",
+        ),
+    ),
+    Importer(
+        "ollama_log",
+        "a log of Ollama or llama.cpp",
+        (
+            *("inference compute", "CUDA driver version", "ompute capability"),
+            *("Compute Capability", "ollama", "NVIDIA driver too old", "gpu.go", "libcuda.so."),
+        ),
+    ),
+    Importer("nccl_log", "a log of NCCL", ("NCCL version", "NCCL INFO")),
+    Importer(
+        "kernel_log",
+        "the kernel's log and /proc",
+        (
+            *(
+                "NVRM",
+                "Linux version ",
+                "ecure boot",
+                "ecureboot",
+                "ecure Boot",
+                "locked down from",
+            ),
+            *("ommand line: ", "nouveau ", "nvidiafb", "rivafb", "SXid", "nvidia-modeset: Loading"),
+            "Legacy drivers",
+        ),
+    ),
+    Importer(
+        "kernel_modules",
+        "dkms, lsmod, lspci, modinfo, mokutil and nvidia-installer",
+        (
+            *("nvidia", "NVIDIA", "10de:", "SecureBoot", "ecure Boot", "dkms", "DKMS", "Used by"),
+            *("nouveau", "EFI variables"),
+        ),
+    ),
+    Importer(
+        "toolchain",
+        "nvcc, gcc, clang, cmake and ldd of themselves",
+        (
+            *("Cuda compilation tools", "Build cuda_", "nvcc", "CUDA Version ", '"cuda"', "gcc"),
+            *("g++", "GCC", "clang version", "cmake version", "ldd (", "GNU C Library", "glibc "),
+            "musl libc",
+        ),
+    ),
+    Importer("system_info", "uname, release files, Windows, WSL and lscpu"),
+    Importer(
+        "services",
+        "systemctl, docker info and NVIDIA's container tools",
+        (
+            *("systemctl", ".service", "abric Manager", "abric manager", "Container Toolkit"),
+            *("Container Runtime", "cli-version", "Runtimes:", "Docker version", "NVRM version:"),
+        ),
+    ),
+    Importer("pip_freeze", "lists and messages of pip and uv"),
+    Importer("conda_list", "lists of conda, mamba or pixi"),
+    Importer(
+        "os_packages",
+        "packages of the system",
+        (
+            *("ii ", "hi ", "iU ", "iF ", "ri ", "un ", "/now", ",now", "[installed", "upgradable"),
+            *("x86_64", "noarch", "aarch64", "grade: ", "nstall: ", "emove: ", "status installed"),
+            *("[ALPM]", "Setting up ", "i | ", "i+ | ", "Version table", "Package: ", "pacman"),
+            *("is not installed", "local/", "apk ", "snap ", "dpkg", "showhold", "(none)", "apt"),
+            *("nvidia", "linux ", "cuda", "nccl", "|install|"),
+        ),
+    ),
+    Importer("loader", "ldd, ldconfig, LD_DEBUG and errors of the loader", (".so",)),
+    Importer("library_files", "files of libraries and toolkits", (".so", "cuda-", "GLIBCXX_")),
+    Importer("environment", "environment variables and modules"),
+    Importer(
+        "lockfiles",
+        "a lock file or a list of pins",
+        ("[[package", '"==', "conda: http", "url: http", "pypi: http", "=="),
+    ),
+    Importer("exports", "a JSON or YAML export of another tool", ('"', "measurements:")),
+    Importer("python_repl", "expressions at a Python or Julia prompt"),
+    Importer("banners", "first lines of YOLO, web UIs, containers and interpreters"),
+    Importer(
+        "traceback_paths",
+        "paths below an interpreter",
+        ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv"),
+    ),
+    Importer("issue_form", "the form of an issue"),
 )
 """All importers. Where two read the same fact, the earlier one is believed."""

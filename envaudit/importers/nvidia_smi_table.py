@@ -71,9 +71,14 @@ def parse(section: Section) -> Imported:
     heading = _HEADING.search(text)
     failed = failure(text)
     if heading is not None:
+        first = text.count("\n", 0, heading.start())
+        lines = text.split("\n", first + _MAX_LINES)[: first + _MAX_LINES]
+        plain = _plain(lines, first)
+        again = _HEADING.search(plain[0]) or heading
         draft.add("smi.status", "ok", "nvidia-smi")
-        _heading(draft, *heading.groups())
-        _Table(draft, text).read(text[heading.end() :].split("\n")[1:_MAX_LINES])
+        _heading(draft, *again.groups())
+        draft.read(*(first + 1 + n for n, line in enumerate(plain) if line[:1] in ("|", "+")))
+        _Table(draft, text).read(plain[1:])
         if _HEADING.search(text, heading.end()):
             draft.note("the text has more than one nvidia-smi table; the first was read")
     elif failed is not None:
@@ -87,6 +92,43 @@ def parse(section: Section) -> Imported:
                 draft.gap(name, failed)
     _list(draft, text)
     return draft.done()
+
+
+_WRAPPED_LINES = 2
+"""Most lines that a narrow terminal makes of one more: the table is 91 columns wide at most."""
+
+
+def _plain(lines: Sequence[str], first: int) -> list[str]:
+    """The table from its heading on, without what a paste or a log has put around its lines.
+
+    Markdown escapes, a log's prefix in front of every line, and lines that a narrow terminal
+    wrapped. Every line keeps its place: what was joined to a line leaves an empty one.
+    """
+    table = [
+        re.sub(r"\\(?=[|+\-])", "", line) if "\\" in line else line for line in lines[first:]
+    ]
+    prefix = table[0].find("| NVIDIA-SMI")
+    if prefix > 0 and table[0][:prefix].strip(" \t>"):
+        table = [
+            line[prefix:] if line[prefix : prefix + 1] in ("|", "+") else line for line in table
+        ]
+    if table[0].rstrip().endswith("|") or len(table) < 2 or not _ends_a_row(table[1]):
+        return table
+    width = len(table[0])
+    for at, line in enumerate(table):
+        if len(line) == width and line[:1] in ("|", "+"):
+            rest = 0
+            while rest < _WRAPPED_LINES and at + rest + 1 < len(table):
+                rest += 1
+                part, table[at + rest] = table[at + rest], ""
+                table[at] += part
+                if table[at].rstrip().endswith(("|", "+")):
+                    break
+    return table
+
+
+def _ends_a_row(line: str) -> bool:
+    return line[:1] not in ("|", "+") and line.rstrip().endswith("|")
 
 
 def _heading(draft: Draft, own: str, driver: str, cuda: str | None) -> None:

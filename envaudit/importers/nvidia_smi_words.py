@@ -52,6 +52,56 @@ def mebibytes(text: str) -> int | None:
     return number << 20 if isinstance(number, int) else None
 
 
+def plain(text: str) -> int | float | None:
+    """A number without a unit."""
+    return amount(text, "")
+
+
+def lanes(text: str) -> int | float | None:
+    """PCIe lanes in "16x"."""
+    return amount(text, "x")
+
+
+def megahertz(text: str) -> int | float | None:
+    """A clock in "1980 MHz"."""
+    return amount(text, "MHz")
+
+
+def watts(text: str) -> int | float | None:
+    """Power in "700.00 W"."""
+    return amount(text, "W")
+
+
+def celsius(text: str) -> int | float | None:
+    """A temperature in "33 C"."""
+    return amount(text, "C")
+
+
+def percent(text: str) -> int | float | None:
+    """A share in "7 %"."""
+    return amount(text, "%")
+
+
+def switch(text: str) -> str | None:
+    """Our words for Enabled and Disabled."""
+    return {"Enabled": "enabled", "Disabled": "disabled"}.get(text.strip())
+
+
+def flag(text: str) -> bool | None:
+    """Yes or No."""
+    return {"Yes": True, "No": False}.get(text.strip())
+
+
+def words_joined(text: str) -> str:
+    """Words such as "Exclusive_Process" or "Drain and Reset" as we write them."""
+    return "_".join(text.lower().split())
+
+
+def as_is(text: str) -> str | None:
+    """A text of reasonable length, as it was printed."""
+    return text if len(text) <= 200 else None
+
+
 _VERSION = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,4}(?![^ \t[])")
 
 

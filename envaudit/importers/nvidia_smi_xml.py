@@ -23,12 +23,22 @@ from typing import NamedTuple
 from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, pci_id
 from envaudit.importers.nvidia_smi_words import (
     amount,
+    as_is,
+    celsius,
     corrupted_inforoms,
+    flag,
     is_absent,
     is_sick,
+    lanes,
     mebibytes,
+    megahertz,
     no_handles,
+    percent,
+    plain,
+    switch,
     version,
+    watts,
+    words_joined,
 )
 from envaudit.model import Value
 
@@ -232,39 +242,6 @@ def _gpus(draft: Draft, document: _Document, said: str, *, whole: bool) -> None:
         draft.gap(name, "nvidia-smi -q does not tell it")
 
 
-def _lower(text: str) -> str:
-    """Words such as "Exclusive_Process" or "Drain and Reset" as we write them."""
-    return "_".join(text.lower().split())
-
-
-def _switch(text: str) -> str | None:
-    return {"Enabled": "enabled", "Disabled": "disabled"}.get(text)
-
-
-def _flag(text: str) -> bool | None:
-    return {"Yes": True, "No": False}.get(text)
-
-
-def _lanes(text: str) -> Value | None:
-    return amount(text, "x")
-
-
-def _plain(text: str) -> Value | None:
-    return amount(text, "")
-
-
-def _hertz(text: str) -> Value | None:
-    return amount(text, "MHz")
-
-
-def _watts(text: str) -> Value | None:
-    return amount(text, "W")
-
-
-def _as_is(text: str) -> str | None:
-    return text if len(text) <= 200 else None
-
-
 class _Row(NamedTuple):
     """A fact of a GPU, how its text is read, and the elements that hold it, best first."""
 
@@ -277,24 +254,24 @@ _LINK = "pci/pci_gpu_link_info"
 _POWER = ("gpu_power_readings", "power_readings")
 
 _ROWS = (
-    _Row("name", _as_is, ("product_name",)),
-    _Row("uuid", _as_is, ("uuid",)),
-    _Row("serial", _as_is, ("serial",)),
+    _Row("name", as_is, ("product_name",)),
+    _Row("uuid", as_is, ("uuid",)),
+    _Row("serial", as_is, ("serial",)),
     _Row("pci.address", pci_address, ("pci/pci_bus_id",)),
-    _Row("vbios.version", _as_is, ("vbios_version",)),
+    _Row("vbios.version", as_is, ("vbios_version",)),
     _Row("memory.total", mebibytes, ("fb_memory_usage/total",)),
     _Row("memory.used", mebibytes, ("fb_memory_usage/used",)),
     _Row("memory.free", mebibytes, ("fb_memory_usage/free",)),
     _Row("bar1.total", mebibytes, ("bar1_memory_usage/total",)),
-    _Row("pcie.gen.current", _plain, (f"{_LINK}/pcie_gen/current_link_gen",)),
-    _Row("pcie.gen.max", _plain, (f"{_LINK}/pcie_gen/max_link_gen",)),
-    _Row("pcie.gen.device_max", _plain, (f"{_LINK}/pcie_gen/max_device_link_gen",)),
-    _Row("pcie.width.current", _lanes, (f"{_LINK}/link_widths/current_link_width",)),
-    _Row("pcie.width.max", _lanes, (f"{_LINK}/link_widths/max_link_width",)),
-    _Row("pcie.replays", _plain, ("pci/replay_counter",)),
+    _Row("pcie.gen.current", plain, (f"{_LINK}/pcie_gen/current_link_gen",)),
+    _Row("pcie.gen.max", plain, (f"{_LINK}/pcie_gen/max_link_gen",)),
+    _Row("pcie.gen.device_max", plain, (f"{_LINK}/pcie_gen/max_device_link_gen",)),
+    _Row("pcie.width.current", lanes, (f"{_LINK}/link_widths/current_link_width",)),
+    _Row("pcie.width.max", lanes, (f"{_LINK}/link_widths/max_link_width",)),
+    _Row("pcie.replays", plain, ("pci/replay_counter",)),
     _Row(
         "power.draw",
-        _watts,
+        watts,
         tuple(
             f"{group}/{part}"
             for group in _POWER
@@ -303,36 +280,36 @@ _ROWS = (
     ),
     _Row(
         "power.limit",
-        _watts,
+        watts,
         tuple(
             f"{group}/{part}"
             for group in _POWER
             for part in ("current_power_limit", "enforced_power_limit", "power_limit")
         ),
     ),
-    _Row("power.limit_default", _watts, tuple(f"{g}/default_power_limit" for g in _POWER)),
-    _Row("power.limit_max", _watts, tuple(f"{g}/max_power_limit" for g in _POWER)),
-    _Row("clocks.sm.current", _hertz, ("clocks/sm_clock",)),
-    _Row("clocks.sm.max", _hertz, ("max_clocks/sm_clock",)),
-    _Row("clocks.mem.current", _hertz, ("clocks/mem_clock",)),
-    _Row("clocks.mem.max", _hertz, ("max_clocks/mem_clock",)),
-    _Row("pstate", _as_is, ("performance_state",)),
-    _Row("temperature", lambda text: amount(text, "C"), ("temperature/gpu_temp",)),
-    _Row("utilization", lambda text: amount(text, "%"), ("utilization/gpu_util",)),
-    _Row("ecc.current", _switch, ("ecc_mode/current_ecc",)),
-    _Row("ecc.pending", _switch, ("ecc_mode/pending_ecc",)),
-    _Row("remapped_rows.correctable", _plain, ("remapped_rows/remapped_row_corr",)),
-    _Row("remapped_rows.uncorrectable", _plain, ("remapped_rows/remapped_row_unc",)),
-    _Row("remapped_rows.pending", _flag, ("remapped_rows/remapped_row_pending",)),
-    _Row("remapped_rows.failed", _flag, ("remapped_rows/remapped_row_failure",)),
-    _Row("recovery_action", _lower, ("gpu_recovery_action",)),
-    _Row("mig.current", _switch, ("mig_mode/current_mig",)),
-    _Row("mig.pending", _switch, ("mig_mode/pending_mig",)),
-    _Row("compute_mode", _lower, ("compute_mode",)),
-    _Row("persistence_mode", _switch, ("persistence_mode",)),
-    _Row("driver_model", _as_is, ("driver_model/current_dm",)),
-    _Row("fabric.state", _lower, ("fabric/state",)),
-    _Row("fabric.status", _as_is, ("fabric/status",)),
+    _Row("power.limit_default", watts, tuple(f"{g}/default_power_limit" for g in _POWER)),
+    _Row("power.limit_max", watts, tuple(f"{g}/max_power_limit" for g in _POWER)),
+    _Row("clocks.sm.current", megahertz, ("clocks/sm_clock",)),
+    _Row("clocks.sm.max", megahertz, ("max_clocks/sm_clock",)),
+    _Row("clocks.mem.current", megahertz, ("clocks/mem_clock",)),
+    _Row("clocks.mem.max", megahertz, ("max_clocks/mem_clock",)),
+    _Row("pstate", as_is, ("performance_state",)),
+    _Row("temperature", celsius, ("temperature/gpu_temp",)),
+    _Row("utilization", percent, ("utilization/gpu_util",)),
+    _Row("ecc.current", switch, ("ecc_mode/current_ecc",)),
+    _Row("ecc.pending", switch, ("ecc_mode/pending_ecc",)),
+    _Row("remapped_rows.correctable", plain, ("remapped_rows/remapped_row_corr",)),
+    _Row("remapped_rows.uncorrectable", plain, ("remapped_rows/remapped_row_unc",)),
+    _Row("remapped_rows.pending", flag, ("remapped_rows/remapped_row_pending",)),
+    _Row("remapped_rows.failed", flag, ("remapped_rows/remapped_row_failure",)),
+    _Row("recovery_action", words_joined, ("gpu_recovery_action",)),
+    _Row("mig.current", switch, ("mig_mode/current_mig",)),
+    _Row("mig.pending", switch, ("mig_mode/pending_mig",)),
+    _Row("compute_mode", words_joined, ("compute_mode",)),
+    _Row("persistence_mode", switch, ("persistence_mode",)),
+    _Row("driver_model", as_is, ("driver_model/current_dm",)),
+    _Row("fabric.state", words_joined, ("fabric/state",)),
+    _Row("fabric.status", as_is, ("fabric/status",)),
 )
 _VITAL = ("product_name", "fb_memory_usage/total", "performance_state", "temperature/gpu_temp")
 

@@ -8,29 +8,9 @@ from __future__ import annotations
 
 import re
 
-from envaudit.distributions import in_gpu_stack, normalise, without_secrets
+from envaudit.distributions import without_secrets
 from envaudit.probes import Look, NotHere
-
-_NAMES = """
-_openmp_mutex blas blis cudatoolkit cudnn cusparselt cutensor libblas libcblas libgcc libgcc-ng
-libgomp liblapack libmagma libmagma_sparse libopenblas libstdcxx libstdcxx-ng libtorch
-llvm-openmp magma mpich nccl nomkl openblas openmpi python pytorch pytorch-cuda pytorch-gpu
-pytorch-mutex ucx
-"""
-CONDA_NAMES = frozenset(_NAMES.split())
-"""Packages that matter to the GPU stack and are no Python distributions, by name."""
-
-CONDA_PREFIXES = (
-    "libcu",
-    "libnv",
-    "libnccl",
-    "magma-",
-    "gcc_",
-    "gxx_",
-    "sysroot_",
-    "libtensorflow",
-)
-"""The same by how the name begins."""
+from envaudit.stack import conda_matters
 
 HEAD_BYTES = 64 << 10
 """Read of a record: its keys are in alphabetical order, and the channel comes before the files."""
@@ -49,7 +29,7 @@ def look(look: Look) -> None:
         raise NotHere("the target is not a conda environment")
     for entry in look.host.listdir(folder):
         record = parse_record_name(entry)
-        if record is None or not matters(record[0]):
+        if record is None or not conda_matters(record[0]):
             continue
         name, version, build = record
         source = f"{folder}/{entry}"
@@ -63,11 +43,6 @@ def look(look: Look) -> None:
         look.add(f"conda.{name}.channel", channel, source)
         if channel is None:
             look.gap(f"conda.{name}.channel", f"{source}: {reason}")
-
-
-def matters(name: str) -> bool:
-    """Whether a conda package belongs to the GPU stack."""
-    return name in CONDA_NAMES or name.startswith(CONDA_PREFIXES) or in_gpu_stack(normalise(name))
 
 
 _RECORD = re.compile(r"([a-z0-9_][a-z0-9_.-]*)-([^-/]+)-([^-/]+)\.json\Z")

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from envaudit import modinfo
 from envaudit.driverlib import VERSION, Library, Loader
 from envaudit.host import CannotRun, Host
+from envaudit.importers.kernel_words import parse_proc_version
 from envaudit.probes import Look, part
 
 PARAMETERS = (
@@ -149,22 +150,6 @@ def _running(look: Look) -> None:
         look.gap("driver.version", "under WSL the driver is on Windows; NVML alone tells it")
     elif version is None and host.exists("/etc/nv_tegra_release"):
         look.gap("driver.version", "on a Jetson the driver is part of L4T; NVML alone tells it")
-
-
-def parse_proc_version(text: str) -> tuple[str | None, str | None]:
-    """Version and flavour from /proc/driver/nvidia/version; None for what it does not say.
-
-    NVRM version: NVIDIA UNIX x86_64 Kernel Module  510.60.02  Wed Mar 16 11:24:05 UTC 2022
-    NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  555.58.02  Release Build  (...)
-    """
-    found = re.search(
-        rf"^NVRM version:.*?\b(Open )?Kernel Module\b(?: for \S+)?\s+({_VERSION.pattern})",
-        text,
-        re.MULTILINE,
-    )
-    if found is None:
-        return None, None
-    return found[2], "open" if found[1] else "proprietary"
 
 
 def _parameters(look: Look) -> None:

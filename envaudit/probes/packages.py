@@ -1,106 +1,22 @@
 """Packages of the GPU stack and of the kernel, from the package managers' own files.
 
 Read without a command and without root: dpkg's status file, rpm's SQLite database, pacman's
-folder names, apk's index. Only what matters here is told (`WANTED`): machines have thousands of
+folder names, apk's index. Only what matters (`stack.WANTED`) is told: machines have thousands of
 packages, and a fact for each would bury the few that explain something.
 """
 
 from __future__ import annotations
 
 import posixpath
-import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase, translate
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from envaudit.host import CannotRun, Host
 from envaudit.probes import Look, why
-
-WANTED = (
-    # driver, its libraries and services
-    "nvidia*",
-    "libnvidia*",
-    "libcuda*",
-    "xserver-xorg-video-nvidia*",
-    "xorg-x11-drv-nvidia*",
-    "xorg-x11-nvidia*",
-    "x11-video-nvidia*",
-    "kmod-nvidia*",
-    "akmod-nvidia*",
-    "firmware-nvidia*",
-    "libxnvctrl*",
-    "datacenter-gpu-manager*",
-    "libnvsdm*",
-    "nvlsm",
-    "dkms",
-    # toolkit and libraries
-    "cuda*",
-    "libcudnn*",
-    "cudnn*",
-    "libnccl*",
-    "nccl*",
-    "libcublas*",
-    "libcufft*",
-    "libcurand*",
-    "libcusolver*",
-    "libcusparse*",
-    "libnvjitlink*",
-    "libnvinfer*",
-    "libnvonnxparsers*",
-    "tensorrt*",
-    "libnpp*",
-    "gds-tools*",
-    "mlnx-ofed*",
-    "doca-ofed*",
-    # containers
-    "docker-ce",
-    "docker.io",
-    "docker",
-    "moby-engine",
-    "podman",
-    "containerd*",
-    # kernel
-    "linux",
-    "linux-lts",
-    "linux-zen",
-    "linux-hardened",
-    "linux-cachyos*",
-    "linux-image*",
-    "linux-headers*",
-    "linux-*-headers",
-    "linux-modules*",
-    "linux-objects-nvidia*",
-    "linux-signatures-nvidia*",
-    "linux-generic*",
-    "linux-firmware*",
-    "kernel",
-    "kernel-core",
-    "kernel-modules",
-    "kernel-modules-core",
-    "kernel-devel",
-    "kernel-headers",
-    "kernel-default",
-    "kernel-default-devel",
-    "kernel-firmware*",
-    # what modules and extensions are built with and run on
-    "gcc",
-    "gcc-[0-9]*",
-    "gcc-c++",
-    "g++",
-    "g++-[0-9]*",
-    "libc6",
-    "libc6-dev",
-    "glibc",
-    "musl",
-    "libstdc++",
-    "libstdc++6",
-    # what upgrades by itself
-    "unattended-upgrades",
-    "dnf-automatic",
-)
-"""Names of packages that are told, with shell wildcards."""
+from envaudit.stack import wanted
 
 _DRIVER_PREFIXES = ("nvidia", "libnvidia", "libcuda")
 
@@ -170,24 +86,6 @@ def _tell(look: Look, found: Found) -> None:
         look.add(f"pkg.{name}.version", package.version, found.source)
         if package.held:
             look.add(f"pkg.{name}.held", True, found.source)
-
-
-_EXACT = frozenset(name for name in WANTED if "*" not in name)
-_PREFIXES = tuple(name[:-1] for name in WANTED if re.fullmatch(r"[^*\[]+\*", name))
-_OTHERS = re.compile(
-    "|".join(
-        translate(name) for name in WANTED if name not in _EXACT and not name.startswith(_PREFIXES)
-    )
-)
-
-
-def wanted(name: str) -> bool:
-    """Whether a package of this name is told."""
-    return (
-        name in _EXACT
-        or name.startswith(_PREFIXES)
-        or (_OTHERS.match(name) is not None and not name.endswith("-base"))
-    )
 
 
 # -- dpkg ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envaudit.probes.packages import wanted
+from envaudit.stack import wanted
 from tests.real import parts
 from tests.real.parts import RpmTools, envaudit, snapshot, values
 

@@ -1,0 +1,344 @@
+"""Forms that people fill in: "- GPU: 2x A100 80GB", "**Driver version**: 535.104.05", "### GPU".
+
+Only labels of a closed list count, and only values that can mean one thing: "535 or later",
+"3.8, 3.9" and a GPU that is no product tell nothing. A plain "CUDA: 12.2" is left alone too,
+for it may be what the driver supports, the toolkit, or what the framework was built for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from envaudit.importers import Draft, Imported, Section
+from envaudit.importers.gpu_words import gpu_names
+from envaudit.importers.os_words import read_os
+from envaudit.importers.reading import (
+    cuda_version,
+    cudnn_version,
+    is_driver,
+    numbered,
+    package_name,
+    release,
+)
+
+_START = re.compile(
+    r"[ \t>]{0,8}(?:(?:[-*•+]|[0-9]{1,2}[.)]|#{1,6}|\|)[ \t]{1,4})?"
+    r"(?:\[[ xX]?\][ \t]{1,4})?"
+)
+_LINE = re.compile(
+    r"([^:=|\n]{2,120}?)[ \t`*_]{0,6}(?::|[ \t]=|\|)[ \t`*_]{0,12}([^\n]{0,300}?)[ \t`*_|]{0,8}\Z"
+)
+_CODE_LABEL = re.compile(
+    r"(.{0,40}?)\(?`{1,3}([^`\n]{4,160})`{1,3}\)?[ \t*_]{0,4}(?::|=)[ \t`*]{0,6}"
+    r"([^\n]{1,200}?)[ \t`*]{0,6}\Z"
+)
+_ASIDE = re.compile(r"\([^()\n]{0,120}\)|\bif applicable\b|\?")
+_WORDS = re.compile(r"[ \t`*_\"'#]+")
+
+
+def _labels(text: str) -> frozenset[str]:
+    return frozenset(" ".join(label.split()) for label in text.split("|"))
+
+
+_GPU = _labels("""
+    gpu|gpus|gpu model|gpu models|gpu type|gpu name|gpu info|gpu card|gpu device|gpu devices|
+    gpu used|gpu model and memory|gpu models and configuration|graphics card|graphic card|
+    graphics|video card|nvidia gpu|your gpu|my gpu|gpu hardware|cuda gpu|gpu accelerator
+""")
+_DRIVER = _labels("""
+    driver|driver version|nvidia driver|nvidia driver version|nvidia drivers|gpu driver|
+    gpu driver version|nvidia gpu driver|nvidia gpu driver version|nvidia driver info|
+    cuda driver|cuda driver version|nvidia-driver|graphics driver|graphics driver version
+""")
+_PYTHON = _labels("python|python version|python3|python3 version|version of python")
+_OS = _labels("""
+    os|operating system|os platform and distribution|os version|system|platform|distribution|
+    linux distribution|linux distro|os platform|os and version|os type|host os|
+    operating system and version|operating system / platform|os/platform
+""")
+_TORCH_CUDA = _labels("""
+    torch.version.cuda|torch cuda|torch cuda version|pytorch cuda version|pytorch cuda|
+    cuda version of pytorch|cuda used to build pytorch|pytorch built with cuda|
+    cuda version used by pytorch|cuda version pytorch
+""")
+_TOOLKIT = _labels("""
+    nvcc|nvcc version|cuda toolkit|cuda toolkit version|nvcc --version|cuda nvcc|
+    cuda toolkit installed|cuda version nvcc|cudatoolkit version
+""")
+_FRAMEWORKS = {
+    "torch": "torch.version",
+    "pytorch": "torch.version",
+    "torch.__version__": "torch.version",
+    "tensorflow": "tensorflow.version",
+    "tf": "tensorflow.version",
+    "tf.__version__": "tensorflow.version",
+    "jax": "jax.version",
+    "jaxlib": "jaxlib.version",
+    "cupy": "cupy.version",
+    "onnxruntime": "onnxruntime.version",
+    "onnx runtime": "onnxruntime.version",
+    "ort": "onnxruntime.version",
+    "paddle": "paddle.version",
+    "paddlepaddle": "paddle.version",
+    "nccl": "nccl.version",
+    "ollama": "ollama.version",
+    "gcc": "gcc.version",
+    "cmake": "cmake.version",
+}
+_DISTRIBUTIONS = _labels("""
+    torchvision|torchaudio|torchtext|transformers|accelerate|vllm|xformers|flash-attn|
+    flash-attention|bitsandbytes|triton|deepspeed|numpy|numba|keras|diffusers|peft|ctranslate2|
+    faster-whisper|mmcv|mmcv-full|mmdet|ultralytics|sglang|tensorrt-llm|ray|cudf|cuml|dgl|
+    torch-geometric|pytorch-lightning|lightning|datasets|scipy|trl|unsloth|auto-gptq|autoawq|
+    exllamav2|llama-cpp-python|onnx|optimum|timm|fairseq|apex|megatron-core|
+    transformer-engine|sentence-transformers|spacy|cuda-python
+""")
+_RENAMED = {"flash-attention": "flash-attn"}
+_SEVERAL = re.compile(
+    r"(?:^|[\s,/])(?:or|and|also|to|later|newer|above|below|older|than|tested|both|all|any|latest)\b|"
+    r"[<>~≥≤]|->|→",
+    re.IGNORECASE,
+)
+_DRIVER_VALUE = re.compile(
+    r"(?:nvidia[ \-]?(?:driver)?[ \-]?)?(?:version |v)?([1-9][0-9]{2}\.[0-9]{1,4}(?:\.[0-9]{1,3})?)"
+    r"(?:[ ]?\(?[ ]?(?:open|nvidia|proprietary|open source|open kernel module[s]?|studio|"
+    r"game ready|whql|drivers?|linux|windows|server)[ ]?\)?){0,3}\s*\Z",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.])v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,6})?")
+_TF_DESCRIBED = re.compile(
+    r"v?[0-9.]{3,8}(?:-rc[0-9])?-[0-9]{1,6}-g[0-9a-f]{6,14}[ ,]{1,3}([0-9][^\s,]{2,20})"
+)
+_NVCC_VALUE = re.compile(
+    r"(?:cuda )?(?:release |v)?([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?:, V([0-9.]{5,12}))?",
+    re.I,
+)
+_ITEM = re.compile(r"[ \t]*(?:/|\||;|,|·|\n)[ \t]*")
+_HINTS = ("GPU", "gpu", "river", "ython", "orch", "OS", "ystem", "CUDA", "nvcc", "ensor", "raphics",
+          "ersion", "atform")  # fmt: skip
+
+Reader = Callable[[Draft, str, str, int], bool]
+
+
+def recognises(section: Section) -> bool:
+    """Whether the text has a word of one of the labels."""
+    return any(hint in section.text for hint in _HINTS)
+
+
+def parse(section: Section) -> Imported:
+    """What filled-in lines say, where only one thing can be meant."""
+    draft = Draft()
+    heading: tuple[Reader, str, int] | None = None
+    for number, line in numbered(section.text):
+        if len(line) > 400:
+            heading = None
+            continue
+        if heading is not None:
+            reader, label, at = heading
+            heading = None
+            if number <= at + 2 and reader(draft, _value(line), f"form: {label}", number):
+                draft.read(at, number)
+                continue
+        if _coded(draft, line, number):
+            continue
+        body = line[_START.match(line).end() :]  # type: ignore[union-attr]
+        match = _LINE.match(body)
+        if match is not None and match[2]:
+            reader_of_label = _reader(_label(match[1]))
+            if reader_of_label is not None:
+                source = f"form: {_label(match[1])}"
+                if reader_of_label(draft, _value(match[2]), source, number):
+                    draft.read(number)
+                continue
+        if len(body) < 60:
+            label = _label(body.rstrip(": \t*_"))
+            bare = _reader(label)
+            if bare is not None and _may_head(line, body):
+                heading = (bare, label, number)
+                continue
+        _inline(draft, body, number)
+    return draft.done()
+
+
+def _may_head(line: str, body: str) -> bool:
+    """Whether a label alone on its line heads the next one."""
+    marked = line.lstrip().startswith(("#", "**", "__")) or body.rstrip(" *_").endswith(":")
+    return marked or body[:1].isupper()
+
+
+def _label(text: str) -> str:
+    text = _ASIDE.sub(" ", text.lower())
+    return " ".join(_WORDS.sub(" ", text).split()).strip(" :.-")
+
+
+def _value(text: str) -> str:
+    return text.strip(" \t`*_\"'|")
+
+
+def _reader(label: str) -> Reader | None:
+    if label in _GPU:
+        return _read_gpu
+    if label in _DRIVER:
+        return _read_driver
+    if label in _PYTHON:
+        return _versions("python.version")
+    if label in _OS:
+        return read_os
+    if label in _TORCH_CUDA:
+        return _read_torch_cuda
+    if label in _TOOLKIT:
+        return _read_toolkit
+    name = label.removesuffix(" version").removeprefix("version of ").removesuffix(" library")
+    if name in _FRAMEWORKS:
+        return _versions(_FRAMEWORKS[name])
+    if package_name(name) in _DISTRIBUTIONS:
+        name = package_name(name)
+        return _versions(f"dist.{_RENAMED.get(name, name)}.version")
+    return None
+
+
+_OTHER_MAKERS = re.compile(
+    r"[ ]*(?:/|,|\+|&|\band\b)[ ]*(?:Intel|AMD)\b[^/,+&\n]{0,60}\Z", re.IGNORECASE
+)
+
+
+def _read_gpu(draft: Draft, value: str, source: str, line: int) -> bool:
+    names = gpu_names(_OTHER_MAKERS.sub("", value))
+    for index, name in enumerate(names):
+        draft.add(f"gpu.{index}.name", name, source, line)
+    return bool(names)
+
+
+def _read_driver(draft: Draft, value: str, source: str, line: int) -> bool:
+    match = _DRIVER_VALUE.match(value)
+    if match is None or not is_driver(match[1]):
+        return False
+    draft.add("driver.version", match[1], source, line)
+    return True
+
+
+def _read_torch_cuda(draft: Draft, value: str, source: str, line: int) -> bool:
+    if value == "None":
+        draft.absent("torch.cuda.version", line)
+        return True
+    version = cuda_version(value)
+    draft.add("torch.cuda.version", version, source, line)
+    return version is not None
+
+
+def _read_toolkit(draft: Draft, value: str, source: str, line: int) -> bool:
+    match = _NVCC_VALUE.match(value)
+    if match is None or _SEVERAL.search(value) or len(_NUMBER.findall(value)) > 2:
+        return False
+    draft.add("cuda.toolkit.version", (match[2] or match[1]).rstrip("."), source, line)
+    return True
+
+
+def _versions(fact: str) -> Reader:
+    def read(draft: Draft, value: str, source: str, line: int) -> bool:
+        version = _one_version(value, fact)
+        draft.add(fact, version, source, line)
+        return version is not None
+
+    return read
+
+
+def _one_version(value: str, fact: str) -> str | None:
+    """The one version that a value names; None where it names a range or several."""
+    described = _TF_DESCRIBED.match(value)
+    if described is not None:  # git describe, then the release itself
+        return release(described[1])
+    if fact == "python.version":
+        value = re.split(r"[|(\[]", value, maxsplit=1)[0].strip()
+    value = re.sub(r"^(?:[A-Za-z]{2,20}[ =:]{1,3})(?=v?[0-9])", "", value)
+    version = release(value)
+    if version is None or _SEVERAL.search(value):
+        return None
+    rest = value[value.index(version) + len(version) :] if version in value else ""
+    if _NUMBER.search(rest) and fact != "gcc.version" and "(" not in rest:
+        return None
+    return version
+
+
+_EXPRESSIONS: tuple[tuple[str, Reader], ...] = (
+    ("torch.version.cuda", _read_torch_cuda),
+    ("nvcc", _read_toolkit),
+    ("torch.__version__", _versions("torch.version")),
+    ("tf.version.VERSION", _versions("tensorflow.version")),
+    ("tf.__version__", _versions("tensorflow.version")),
+    ("tensorflow.__version__", _versions("tensorflow.version")),
+    ("jax.__version__", _versions("jax.version")),
+)
+
+
+def _coded(draft: Draft, line: str, number: int) -> bool:
+    """A label that holds the command to be run: CUDA (`... print(torch.version.cuda)`): 11.7."""
+    if "`" not in line:
+        return False
+    match = _CODE_LABEL.match(line)
+    if match is None:
+        return False
+    asked = [(text, reader) for text, reader in _EXPRESSIONS if text in match[2]]
+    if "cudnn.version()" in match[2]:
+        version = cudnn_version(match[3])
+        draft.add("cudnn.version", version, "form: torch.backends.cudnn.version()", number)
+        return version is not None
+    if len(asked) != 1:
+        return False
+    text, reader = asked[0]
+    return reader(draft, _value(match[3]), f"form: {text}", number)
+
+
+_INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?:py)?torch[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE), "torch.version"),
+    (
+        re.compile(r"(?:tensorflow|tf)[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE),
+        "tensorflow.version",
+    ),
+    (re.compile(r"python[ =]{1,2}v?([23]\.[0-9]\S{0,10})\Z", re.IGNORECASE), "python.version"),
+    (
+        re.compile(r"(?:nvidia )?driver[ =]{1,2}v?([1-9][0-9]{2}\.[0-9.]{1,9})\Z", re.IGNORECASE),
+        "driver.version",
+    ),
+)
+_INLINE_CUDA = re.compile(r"(?:cuda|cudnn)[ =]{1,2}v?[0-9][0-9.]{0,9}\Z", re.IGNORECASE)
+_INLINE_OS = re.compile(
+    r"(?:windows|ubuntu|debian|fedora|centos|wsl2?)\b[ \w.]{0,20}\Z", re.IGNORECASE
+)
+
+
+_LEAD = re.compile(
+    r"(?:(?:my )?(?:environment|env|setup|versions?|config(?:uration)?|specs?|system)[ \t*]{0,3}:)",
+    re.IGNORECASE,
+)
+
+
+def _inline(draft: Draft, body: str, number: int) -> None:
+    """A line that is nothing but such items: "torch 2.0.1 / CUDA 11.8 / Windows 11"."""
+    if len(body) > 160:
+        return
+    items = [item.strip(" `*_.") for item in _ITEM.split(_LEAD.sub("", body))]
+    if not 2 <= len(items) <= 10:
+        return
+    told: list[tuple[str, str]] = []
+    systems: list[str] = []
+    for item in items:
+        found = next(
+            ((fact, m[1]) for pattern, fact in _INLINE if (m := pattern.match(item))), None
+        )
+        if found is not None:
+            told.append(found)
+        elif _INLINE_OS.match(item):
+            systems.append(item)
+        elif names := gpu_names(item):
+            told += [(f"gpu.{index}.name", name) for index, name in enumerate(names)]
+        elif not _INLINE_CUDA.match(item):
+            return
+    facts = [fact for fact, _ in told]
+    if len(facts) != len(set(facts)) or not told:
+        return
+    for fact, value in told:
+        draft.add(fact, value, "a line of versions", number)
+    for system in systems[:1]:
+        read_os(draft, system, "a line of versions", number)
