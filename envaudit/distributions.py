@@ -21,37 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from envaudit.host import Host
-
-_GPU_STACK = """
-accelerate apex auto-gptq autoawq bitsandbytes ctranslate2 cutlass dali deepspeed diffusers
-exllama faster-whisper horovod intel-openmp liger-kernel lightgbm lightning llama-cpp-python
-llvmlite mamba-ssm mkl ml-dtypes numpy onnx optimum peft pip pycuda pylibcudf pynvml
-pytorch-lightning scipy sentence-transformers setuptools sglang taichi tbb tf-keras transformers
-triton unsloth vllm warp-lang wheel xformers xgboost
-"""
-GPU_STACK = frozenset(_GPU_STACK.split())
-"""Distributions whose version matters to whether GPU work runs and how fast, by name."""
-
-GPU_STACK_PREFIXES = (
-    *("cuda-", "cudf", "cuml", "cupy", "exllama", "flash-attn", "flashinfer", "jax", "keras"),
-    *("libcudf", "libcuml", "librmm", "mxnet", "numba", "nvidia-", "onnxruntime", "paddlepaddle"),
-    *("pytorch-triton", "rmm", "tensorflow", "tensorrt", "tf-nightly", "torch", "transformer-"),
-    *("triton-", "intel-tensorflow", "intel-extension-for-", "mkl-", "unsloth-"),
-)
-"""The same by how the name begins."""
+from envaudit.stack import normalise, without_secrets
 
 HEADER_LIMIT_BYTES = 256 << 10
 """Most of a METADATA file that is read; its header is far smaller, its description may not be."""
-
-
-def in_gpu_stack(name: str) -> bool:
-    """Whether a distribution (its normalised name) belongs to the GPU stack."""
-    return name in GPU_STACK or name.startswith(GPU_STACK_PREFIXES)
-
-
-def normalise(name: str) -> str:
-    """A distribution name as PEP 503 compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 class Distribution(NamedTuple):
@@ -242,16 +215,6 @@ def parse_direct_url(text: str) -> tuple[str, bool]:
     if isinstance(commit, str):
         url += "@" + commit
     return url[:500], isinstance(folder, dict) and folder.get("editable") is True
-
-
-def without_secrets(url: str) -> str:
-    """A URL without user, password, query and fragment."""
-    url = re.split(r"[?#]", url, maxsplit=1)[0]
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url.rpartition("@")[2]
-    host, slash, path = rest.partition("/")
-    return scheme + separator + host.rpartition("@")[2] + slash + path
 
 
 # -- requirements that are not met ------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envaudit.facts import spec_of
-from envaudit.importers import IMPORTERS, Imported, Importer, Section
+from envaudit.importers import IMPORTERS, Imported, Importer, Section, regex
 from envaudit.model import Fact, ProbeRun, Value
 from envaudit.signals import scan
 
@@ -23,7 +23,7 @@ SECTIONS_LIMIT = 2000
 INNER = ("container", "wsl")
 """Places inside another one, where the program runs that the report is about."""
 
-_OF_THE_MACHINE = re.compile(
+_OF_THE_MACHINE = regex(
     r"(?:driver\.(?:version|cuda\.|module\.|param\.|gsp\.|install_method)|gpu\.|kernel\.|dkms\.|boot\.|"
     r"firmware\.|fabricmanager\.|nvswitch\.|pci\.|host\.|service\.|container\.toolkit\.|"
     r"signal\.|cpu\.)"
@@ -42,11 +42,11 @@ class Reading(NamedTuple):
 
 # -- cutting ------------------------------------------------------------------------------------
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[@-_])")
+_ESCAPES = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|[@-_])")
 _ODD_SPACES = str.maketrans({"\xa0": " ", "\u2007": " ", "\u202f": " ", "\u200b": "", "\ufeff": ""})
-_QUOTE = re.compile(r"[ \t]{0,3}>(?!>>)[ \t]?")
-_FENCE = re.compile(r"[ \t]{0,8}(?:```|~~~)[^`\n]{0,60}\Z")
-_TAGS = re.compile(r"[ \t]*</?(?:details|summary|pre|code|br)\b[^>\n]{0,80}>", re.IGNORECASE)
+_QUOTE = regex(r"[ \t]{0,3}>(?!>>)[ \t]?")
+_FENCE = regex(r"[ \t]{0,8}(?:```|~~~)[^`\n]{0,60}\Z")
+_TAGS = regex(r"[ \t]*</?(?:details|summary|pre|code|br)\b[^>\n]{0,80}>", re.IGNORECASE)
 
 _COMMANDS = (
     r"(?:sudo |docker |kubectl |podman |nvidia-|nvcc\b|pip3?\b|uv |conda |mamba |python[\d.]*\b|"
@@ -60,7 +60,7 @@ _ENVIRONMENT = r"[ \t]*(?:\([\w.\-]{1,40}\)[ \t]*)?"
 _LOGIN = r"\[?(?P<user>[\w.\-]{1,40})@(?P<host>[\w.\-]{1,60})"
 _DRIVE = r"(?:PS[ \t]+)?(?P<drive>[A-Za-z]:\\[^\n>]{0,120})"
 _PROMPTS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         # host$ nvidia-smi        container# env
         rf"[ \t]*\(?{_WHERE}\)?[ \t]?[$#>][ \t]+(?P<command>\S.*)",
@@ -76,12 +76,14 @@ _PROMPTS = tuple(
         rf"[ \t]*[!%](?P<command>{_COMMANDS}.*)",
     )
 )
-_CONTINUED = re.compile(r"[ \t]*\.\.\.(?:[ \t](?P<more>.*))?\Z")
-_INSIDE = re.compile(
+_SIGNS = regex(r"[$#>%!\u276f\u279c]|In \[")
+"""Without one of these no line begins with a prompt: most lines are done with here."""
+_CONTINUED = regex(r"[ \t]*\.\.\.(?:[ \t](?P<more>.*))?\Z")
+_INSIDE = regex(
     r"(?:sudo[ \t]+)?(?:docker|podman|nerdctl|kubectl|singularity|apptainer)[ \t]+"
     r"(?:compose[ \t]+)?(?:exec|run)\b"
 )
-_HEADING = re.compile(
+_HEADING = regex(
     r"[ \t#*_\-]{0,8}(?:(?:outputs?|result)[ \t]+)?(?:(?:on|in|inside|within|from|outside)[ \t]+)?"
     r"(?:of[ \t]+)?(?:the[ \t]+)?(?:my[ \t]+)?(?:docker[ \t]+)?"
     r"(?P<where>host(?:[ \t]machine|[ \t]system)?|container|docker|wsl2?|windows(?:[ \t]host)?|pod)"
@@ -100,8 +102,8 @@ _NAMES = {
     "wsl2": "wsl",
     "windows": "windows",
 }
-_CONTAINER_NAME = re.compile(r"[0-9a-f]{12}\Z")
-_STARTS = re.compile(
+_CONTAINER_NAME = regex(r"[0-9a-f]{12}\Z")
+_STARTS = regex(
     r"[ \t]*(?:Collecting environment information\.\.\.|={6,}NVSMI LOG={6,}|"
     r"\|[ \t]NVIDIA-SMI[ \t]\S+[ \t]+(?:Driver|KMD) Version)"
 )
@@ -128,12 +130,14 @@ def sections(text: str) -> list[Section]:
     found: list[Section] = []
     lines: list[str] = []
     command, scope, place, first, repl = "", "", "", 1, False
+    before, above = "", ""
     seen: set[str] = set()
 
     def close(upto: int) -> None:
         nonlocal lines, first
         if any(line.strip() for line in lines) or command:
-            found.append(Section("\n".join(lines) + "\n", command, scope or place, first))
+            text = "\n".join(lines) + "\n"
+            found.append(Section(text, command, scope or place, first, before))
         lines, first = [], upto
 
     for number, line in enumerate(text.split("\n"), 1):
@@ -142,11 +146,13 @@ def sections(text: str) -> list[Section]:
             continue
         if _FENCE.match(line):
             close(number + 1)
+            before = above
             command, scope, repl = "", "", False
             continue
         prompt = _prompt(line)
         if prompt is not None:
             close(number + 1)
+            before = ""
             command, where = prompt
             scope = where if where is not None else ""
             repl = line.lstrip().startswith((">>>", "In ["))
@@ -171,13 +177,14 @@ def sections(text: str) -> list[Section]:
                 command = ""
             seen.add(kind)
         lines.append(line)
+        above = line.strip() or above
     close(0)
     return found
 
 
 def _prompt(line: str) -> tuple[str, str | None] | None:
     """The command behind a prompt and the place that the prompt tells; None where there is none."""
-    if len(line) > 2000 or not line.strip():
+    if len(line) > 2000 or not _SIGNS.search(line[:240]):
         return None
     for pattern in _PROMPTS:
         match = pattern.match(line)
@@ -202,6 +209,7 @@ def read(text: str, name: str, signatures: Iterable[Mapping[str, Any]]) -> Readi
     """What the importers and the signatures find in a report; nothing where they know nothing."""
     text = clean(text)
     places: dict[str, dict[str, Fact]] = {}
+    plans: dict[str, dict[str, Fact]] = {}
     probes: dict[str, _Run] = {}
     doubts: list[str] = []
     unread = {number for number, line in enumerate(text.split("\n"), 1) if line.strip()}
@@ -227,10 +235,14 @@ def read(text: str, name: str, signatures: Iterable[Mapping[str, Any]]) -> Readi
             imported: Imported = module.parse(section)
             if not (imported.facts or imported.gaps or imported.absent or imported.cut):
                 continue
-            _take(imported, section, places.setdefault(section.scope, {}), doubts)
+            told = plans if importer.planned else places
+            _take(imported, section, told.setdefault(section.scope, {}), doubts)
             probes.setdefault(importer.name, _Run(importer)).take(imported)
             unread -= {section.first + line - 1 for line in imported.read}
             cut = cut or imported.cut
+    for place, planned in plans.items():
+        for fact_name, fact in planned.items():
+            places.setdefault(place, {}).setdefault(fact_name, fact)
     signals = scan(text, signatures)
     for fact in signals:
         places.setdefault("", {}).setdefault(fact.name, fact)
@@ -293,7 +305,7 @@ def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: 
         if before is fact or before.value == fact.value:
             continue
         spec = spec_of(fact.name)
-        if spec is not None and spec.kind == "list" and spec.stability == "state":
+        if spec is not None and spec.kind == "list" and not fact.name.endswith(".arch_list"):
             known[fact.name] = before._replace(value=_united(before.value, fact.value))
             continue
         better = more_precise(before, fact)

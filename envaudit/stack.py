@@ -1,14 +1,48 @@
-"""What belongs to the GPU stack, by name: packages of operating systems and of conda.
-
-Python distributions have `envaudit.distributions.in_gpu_stack`.
-"""
+"""What belongs to the GPU stack, by name: Python distributions, packages of systems and conda."""
 
 from __future__ import annotations
 
 import re
 from fnmatch import translate
 
-from envaudit.distributions import in_gpu_stack, normalise
+_GPU_STACK = """
+accelerate apex auto-gptq autoawq bitsandbytes ctranslate2 cutlass dali deepspeed diffusers
+exllama faster-whisper horovod intel-openmp liger-kernel lightgbm lightning llama-cpp-python
+llvmlite mamba-ssm mkl ml-dtypes numpy onnx optimum peft pip pycuda pylibcudf pynvml
+pytorch-lightning scipy sentence-transformers setuptools sglang taichi tbb tf-keras transformers
+triton unsloth vllm warp-lang wheel xformers xgboost
+"""
+GPU_STACK = frozenset(_GPU_STACK.split())
+"""Distributions whose version matters to whether GPU work runs and how fast, by name."""
+
+GPU_STACK_PREFIXES = (
+    *("cuda-", "cudf", "cuml", "cupy", "exllama", "flash-attn", "flashinfer", "jax", "keras"),
+    *("libcudf", "libcuml", "librmm", "mxnet", "numba", "nvidia-", "onnxruntime", "paddlepaddle"),
+    *("pytorch-triton", "rmm", "tensorflow", "tensorrt", "tf-nightly", "torch", "transformer-"),
+    *("triton-", "intel-tensorflow", "intel-extension-for-", "mkl-", "unsloth-"),
+)
+"""The same by how the name begins."""
+
+
+def in_gpu_stack(name: str) -> bool:
+    """Whether a distribution (its normalised name) belongs to the GPU stack."""
+    return name in GPU_STACK or name.startswith(GPU_STACK_PREFIXES)
+
+
+def normalise(name: str) -> str:
+    """A distribution name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def without_secrets(url: str) -> str:
+    """A URL without user, password, query and fragment."""
+    url = re.split(r"[?#]", url, maxsplit=1)[0]
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url.rpartition("@")[2]
+    host, slash, path = rest.partition("/")
+    return scheme + separator + host.rpartition("@")[2] + slash + path
+
 
 WANTED = (
     # driver, its libraries and services

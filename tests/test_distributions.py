@@ -11,8 +11,6 @@ from packaging.specifiers import SpecifierSet
 from envaudit.distributions import (
     Distribution,
     how_installed,
-    in_gpu_stack,
-    normalise,
     parse_direct_url,
     parse_record_name,
     parse_requires_txt,
@@ -22,8 +20,8 @@ from envaudit.distributions import (
     requirements,
     scan,
     unmet,
-    without_secrets,
 )
+from envaudit.stack import in_gpu_stack, normalise, without_secrets
 from tests.probing import machine
 
 TARGET = {

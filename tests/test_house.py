@@ -17,12 +17,11 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "in_target" not in pa
 
 ROOMS = (
     ("errors", "model"),
-    ("facts", "constraint", "elf"),
+    ("facts", "constraint", "elf", "stack", "variables"),
     ("isolate",),
     ("host",),
     ("snapshot", "files"),
     ("store", "redact", "ldcache", "modinfo", "libversion", "bootloader", "distributions"),
-    ("stack", "variables"),
     ("importers",),
     ("target", "driverlib", "loader", "entries", "restrain"),
     ("probes",),

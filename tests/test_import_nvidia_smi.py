@@ -114,6 +114,34 @@ class TestTable:
         assert "driver.cuda.version" not in values(imported)
         assert open_to(imported, "driver.cuda.version") is None
 
+    def test_what_head_leaves(self) -> None:
+        imported = nvidia_smi_table.parse(Section("\n".join(TABLE_580.split("\n")[:3]) + "\n"))
+        assert values(imported) == {
+            "smi.status": "ok",
+            "smi.version": "580.95.05",
+            "driver.version": "580.95.05",
+            "driver.cuda.version": "13.0",
+        }
+        assert open_to(imported, "gpu.count") == "no GPU in the nvidia-smi table"
+
+    @pytest.mark.parametrize("text", [TABLE_384, TABLE_580, TABLE_WINDOWS])
+    def test_around_its_lines_a_paste_has_put_something(self, text: str) -> None:
+        plain = table(text)
+        lines = text.split("\n")
+        squeezed = "\n".join(" ".join(line.split()) for line in lines)
+        escaped = text.replace("|", "\\|").replace("---", "\\---").replace("+", "\\+")
+        prefixed = "\n".join(f"gpu-test-1  | {line}" for line in lines)
+        stamped = "\n".join(f"2024-05-06T10:01:02.123Z {line}" for line in lines)
+        wrapped = "\n".join(
+            line[at : at + 70] for line in lines for at in range(0, max(len(line), 1), 70)
+        )
+        for changed in (squeezed, escaped, prefixed, stamped, wrapped):
+            assert table(changed) == plain
+
+    def test_one_wide_line_between_the_others(self) -> None:
+        text = TABLE_580.replace("C+G   ...ing", f"C+G   {'x' * 300} ...ing")
+        assert table(text)["gpu.1.name"] == "NVIDIA GeForce RTX 5070 ..."
+
     def test_driver_model_of_windows(self) -> None:
         facts = table(TABLE_WINDOWS)
         assert facts["gpu.0.name"] == "Tesla P4"

@@ -42,14 +42,7 @@ TOPO_OLD = """\
 GPU0     X      PHB     0-11
 GPU1    PHB      X      0-11
 """
-PEERS = """\
- 	GPU0	GPU1
- GPU0	X	CNS
- GPU1	CNS	X
-
-Legend:
-  CNS  = Chipset not supported
-"""
+PEERS = " \tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n\nLegend:\n  CNS  = Chipset not supported\n"
 SAMPLES = (WITH_HEADER, VERSION_580, VERSION_610, TOPO_NEW, TOPO_OLD, PEERS)
 
 

@@ -13,7 +13,7 @@ import importlib
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from envaudit.model import Fact, Value
 
@@ -29,6 +29,8 @@ class Section(NamedTuple):
     """Where it ran: host, container, wsl, windows; empty where the report does not say."""
     first: int = 1
     """Number of the text's first line in the report."""
+    before: str = ""
+    """The last line before it, where a fence begins it: often what the fenced text is."""
 
 
 class Imported(NamedTuple):
@@ -49,9 +51,29 @@ class Imported(NamedTuple):
     """Lines of the section that were understood, from 1."""
 
 
-_PCI_ADDRESS = re.compile(
-    r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-9A-Fa-f])\Z"
-)
+class _Late:
+    """A pattern that is compiled when it is first used.
+
+    A reader has a dozen patterns and mostly needs one of them, to see that a text is not its
+    own. Compiling them all would take longer than everything else that a check of a file does.
+    """
+
+    def __init__(self, text: str, flags: int) -> None:
+        self._of = (text, flags)
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = re.compile(*self._of)
+        for each in ("search", "match", "fullmatch", "finditer", "findall", "sub", "split"):
+            setattr(self, each, getattr(compiled, each))
+        return getattr(compiled, name)
+
+
+def regex(text: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression as `re.compile` makes it, compiled at its first use."""
+    return cast("re.Pattern[str]", _Late(text, flags))
+
+
+_PCI_ADDRESS = regex(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-9A-Fa-f])\Z")
 
 
 def pci_address(text: str) -> str | None:
@@ -159,6 +181,8 @@ class Importer(NamedTuple):
     title: str
     hints: tuple[str, ...] = ()
     """Literal texts: the module is loaded only for a report that holds one; none: always."""
+    planned: bool = False
+    """It tells what would be installed: what others say is there wins without a contradiction."""
 
     def load(self) -> Any:
         """The module with `recognises` and `parse`."""
@@ -304,7 +328,7 @@ IMPORTERS: tuple[Importer, ...] = (
                 "locked down from",
             ),
             *("ommand line: ", "nouveau ", "nvidiafb", "rivafb", "SXid", "nvidia-modeset: Loading"),
-            "Legacy drivers",
+            *("Legacy drivers", "API mismatch"),
         ),
     ),
     Importer(
@@ -320,7 +344,16 @@ IMPORTERS: tuple[Importer, ...] = (
         "nvcc, gcc, clang, cmake and ldd of themselves",
         (
             *("Cuda compilation tools", "Build cuda_", "nvcc", "CUDA Version ", '"cuda"', "gcc"),
-            *("g++", "GCC", "clang version", "cmake version", "ldd (", "GNU C Library", "glibc "),
+            *(
+                "g++",
+                "GCC",
+                "clang version",
+                "cmake version",
+                "cmake3 version",
+                "ldd (",
+                "GNU C Library",
+                "glibc ",
+            ),
             "musl libc",
         ),
     ),
@@ -353,6 +386,7 @@ IMPORTERS: tuple[Importer, ...] = (
         "lockfiles",
         "a lock file or a list of pins",
         ("[[package", '"==', "conda: http", "url: http", "pypi: http", "=="),
+        planned=True,
     ),
     Importer("exports", "a JSON or YAML export of another tool", ('"', "measurements:")),
     Importer("python_repl", "expressions at a Python or Julia prompt"),

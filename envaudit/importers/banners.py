@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import (
     cuda_version,
     cudnn_version,
@@ -25,36 +25,36 @@ from envaudit.importers.reading import (
 
 _BEHIND = r"(?=[\s,;:)\]]|\Z)"
 _VERSION = r"([0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[0-9A-Za-z.+]{0,40})"
-_YOLO = re.compile(r"\btorch[- ]" + _VERSION + _BEHIND)
+_YOLO = regex(r"\btorch[- ]" + _VERSION + _BEHIND)
 _YOLO_WORDS = ("YOLO", "Ultralytics", "Using torch", "Setup complete")
-_YOLO_PYTHON = re.compile(r"\bPython-" + _VERSION + _BEHIND)
-_ULTRALYTICS = re.compile(r"\bUltralytics (?:YOLO)?v?" + _VERSION + r"[ \t]")
-_CUDA_DEVICE = re.compile(r"\bCUDA:([0-9]{1,2}) \(([^,()\n]{1,80}), [0-9.]{2,9}Mi?B\)")
-_COMFY_TORCH = re.compile(
+_YOLO_PYTHON = regex(r"\bPython-" + _VERSION + _BEHIND)
+_ULTRALYTICS = regex(r"\bUltralytics (?:YOLO)?v?" + _VERSION + r"[ \t]")
+_CUDA_DEVICE = regex(r"\bCUDA:([0-9]{1,2}) \(([^,()\n]{1,80}), [0-9.]{2,9}Mi?B\)")
+_COMFY_TORCH = regex(
     r"[ \t]*(?:\[[^\]\n]{1,40}\][ \t]*)?(?:py)?torch version: ?" + _VERSION + r"\s*\Z",
     re.IGNORECASE,
 )
-_COMFY_XFORMERS = re.compile(r"[ \t]*xformers version: ?" + _VERSION + r"\s*\Z", re.IGNORECASE)
-_COMFY_DEVICE = re.compile(r"[ \t]*Device: cuda:([0-9]{1,2}) ([^:\n]{3,80}?)(?: : \w{1,40})?\s*\Z")
-_INVOKE = re.compile(r"Using torch device: (NVIDIA [^\n]{3,80}|Tesla [^\n]{3,80})")
-_SD_NEXT = re.compile(
+_COMFY_XFORMERS = regex(r"[ \t]*xformers version: ?" + _VERSION + r"\s*\Z", re.IGNORECASE)
+_COMFY_DEVICE = regex(r"[ \t]*Device: cuda:([0-9]{1,2}) ([^:\n]{3,80}?)(?: : \w{1,40})?\s*\Z")
+_INVOKE = regex(r"Using torch device: (NVIDIA [^\n]{3,80}|Tesla [^\n]{3,80})")
+_SD_NEXT = regex(
     r"device=([^=\n]{3,80}?) n=[0-9]{1,2} (?:arch=\S{1,20} )?"
     r"(?:capability|cap)=\(([0-9]{1,2}), ([0-9])\)"
     r"(?: cuda=([0-9.]{3,6}))?(?: cudnn=([0-9]{4,6}))?(?: driver=([0-9.]{5,12}))?"
 )
-_PYTHON = re.compile(
+_PYTHON = regex(
     r"[ \t*]{0,6}(?:Python(?: version:)? )([23]\.[0-9]{1,2}\.[0-9]{1,3}[0-9a-z+]{0,8}) "
     r"(?:\(|\| packaged by|\[)[^\n]{0,200}"
 )
-_RELEASE = re.compile(r"NVIDIA Release ([0-9]{2}\.[0-9]{2})(?:\.[0-9]{1,2})? \(build [0-9]{1,12}\)")
-_HEADING = re.compile(r"==+ ?([A-Za-z][\w +\-]{2,40}?) ?==+\s*\Z")
-_NGC_TORCH = re.compile(r"PyTorch Version " + _VERSION + _BEHIND)
-_NGC_TENSORFLOW = re.compile(r"TensorFlow Version " + _VERSION + _BEHIND)
-_NGC_DETECTED = re.compile(
+_RELEASE = regex(r"NVIDIA Release ([0-9]{2}\.[0-9]{2})(?:\.[0-9]{1,2})? \(build [0-9]{1,12}\)")
+_HEADING = regex(r"==+ ?([A-Za-z][\w +\-]{2,40}?) ?==+\s*\Z")
+_NGC_TORCH = regex(r"PyTorch Version " + _VERSION + _BEHIND)
+_NGC_TENSORFLOW = regex(r"TensorFlow Version " + _VERSION + _BEHIND)
+_NGC_DETECTED = regex(
     r"built for NVIDIA Driver Release [0-9.]{3,12} or later, but\s+"
     r"version ([0-9.]{5,12}) was detected"
 )
-_NGC_COMPAT = re.compile(
+_NGC_COMPAT = regex(
     r"Using CUDA [0-9.]{3,6} driver version ([0-9.]{5,12}) "
     r"with kernel driver version ([0-9.]{5,12})"
 )

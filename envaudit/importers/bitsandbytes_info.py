@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.distributions import normalise
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import (
     build,
     python_version,
@@ -36,23 +35,24 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.stack import normalise
 
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000
 
-_SURE = re.compile(
+_SURE = regex(
     r"=== bitsandbytes v[0-9]|CUDASpecs\(|PyTorch settings found: (?:CUDA|ROCM)_VERSION=|"
     r"CUDA[ _]SETUP: |COMPILED_WITH_CUDA = |COMPUTE_CAPABILITIES_PER_GPU = |"
     r"(?:^|[ /])libbitsandbytes_cuda[0-9]{2,4}"
 )
-_HEADING = re.compile(r"=== bitsandbytes v(?P<version>[0-9]\S{0,60}) ===")
-_ROW = re.compile(
+_HEADING = regex(r"=== bitsandbytes v(?P<version>[0-9]\S{0,60}) ===")
+_ROW = regex(
     r"[ \t>]{0,20}(?P<key>Platform|libc|Python|PyTorch|CUDA|HIP|XPU|[a-z][a-z\-]{1,30}):"
     r"[ \t]+(?P<value>\S.*)"
 )
-_FOUND = re.compile(r"PyTorch settings found: CUDA_VERSION=(?P<number>[0-9]{1,4})\b")
-_SPECS = re.compile(r"CUDASpecs\([^\n]{0,200}?cuda_version_string='(?P<number>[0-9]{1,4})'")
-_PER_GPU = re.compile(r"COMPUTE_CAPABILITIES_PER_GPU = \[(?P<list>[0-9., ']{1,2000})\]")
+_FOUND = regex(r"PyTorch settings found: CUDA_VERSION=(?P<number>[0-9]{1,4})\b")
+_SPECS = regex(r"CUDASpecs\([^\n]{0,200}?cuda_version_string='(?P<number>[0-9]{1,4})'")
+_PER_GPU = regex(r"COMPUTE_CAPABILITIES_PER_GPU = \[(?P<list>[0-9., ']{1,2000})\]")
 _RELATED = frozenset(
     {
         "accelerate",
@@ -66,7 +66,7 @@ _RELATED = frozenset(
         "trl",
     }
 )
-_NOISE = re.compile(
+_NOISE = regex(
     r"[ \t>]{0,20}(?:\+{10,}|={10,}|CUDA[ _]SETUP: |Checking that the library is importable|"
     r"Related packages:|"
     r"Welcome to bitsandbytes|COMPILED_WITH_CUDA|To manually override the PyTorch CUDA version|"

@@ -32,8 +32,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from envaudit.distributions import normalise
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import (
     arch_list,
     build,
@@ -45,6 +44,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.stack import normalise
 
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000
@@ -62,16 +62,16 @@ _KEYS = (
     r"NVIDIA Topology|AMD Topology|Hypervisor vendor|ulimit soft"
 )
 _LEAD = r"[ \t>|*\u2022`]{0,40}(?:-[ \t]{1,4})?"
-_KEY = re.compile(
+_KEY = regex(
     rf"{_LEAD}(?P<key>{_KEYS})(?:[*_`]{{0,3}}[ \t]{{0,8}}:[ \t]*|[ \t]{{2,60}})"
     r"(?P<value>\S.*|\Z)"
 )
-_PACKAGE = re.compile(
+_PACKAGE = regex(
     rf"{_LEAD}(?P<name>[a-z][a-z0-9_.\-]{{1,40}})(?:[ \t]{{0,2}}:[ \t]|[ \t]{{2,60}})"
     r"(?P<version>v?[0-9][^ \t\n]{0,80}|(?:Module )?[Nn]ot [Ff]ound|failed to import)"
     r"(?:[ \t]+@\S.*)?[ \t]*\Z"
 )
-_SURE = re.compile(
+_SURE = regex(
     r"^[ \t>|*`\-]{0,40}(?:sys\.platform|CUDA available|GPU available|CUDA_HOME|NVCC|"
     r"CUDA Driver Version|GPU [0-9][0-9, ]{0,4000}(?: Compute Capability)?|ulimit soft|sglang|"
     r"PyTorch compiling details|PyTorch debug build|DETECTRON2_ENV_MODULE|MMCV CUDA Compiler|"
@@ -140,7 +140,7 @@ def parse(section: Section) -> Imported:
     return draft.done()
 
 
-_TOPOLOGY = re.compile(
+_TOPOLOGY = regex(
     r"[ \t>]{0,80}(?:\x1b\[4m)?(?:GPU[0-9]|NIC[0-9]|CPU Affinity|Legend:|NIC Legend|mlx|"
     r"(?:X|SYS|NODE|PHB|PXB|PIX|NV#)[ \t]+=)"
 )

@@ -35,8 +35,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from envaudit.distributions import normalise
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import (
     arch_list,
     build,
@@ -52,6 +51,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.stack import normalise
 from envaudit.variables import allowed, clean, is_withheld
 
 _LIMIT = 1 << 20
@@ -93,16 +93,14 @@ _COMMON = ("OS", "Python version", "CPU", "CUDA Archs", "Legend")
 
 _NAME = "|".join(re.escape(name) for name in sorted((*_OWN, *_COMMON), key=len, reverse=True))
 _LEAD = r"[ \t>|*\-\u2022`]{0,40}"
-_KEY = re.compile(
-    rf"{_LEAD}(?P<key>{_NAME})[*_`]{{0,3}}[ \t]{{0,40}}[:\uff1a]\*{{0,2}}(?P<value>.*)"
-)
-_TAG = re.compile(rf"{_LEAD}\[(?P<tag>pip3?|conda)\][ \t]+(?P<rest>\S.*)")
-_SECTION = re.compile(r"[ \t>]{0,20}={6,}[ \t]*\Z")
-_HEADING = re.compile(
+_KEY = regex(rf"{_LEAD}(?P<key>{_NAME})[*_`]{{0,3}}[ \t]{{0,40}}[:\uff1a]\*{{0,2}}(?P<value>.*)")
+_TAG = regex(rf"{_LEAD}\[(?P<tag>pip3?|conda)\][ \t]+(?P<rest>\S.*)")
+_SECTION = regex(r"[ \t>]{0,20}={6,}[ \t]*\Z")
+_HEADING = regex(
     r"[ \t>]{0,40}(?P<name>System Info|PyTorch Info|Python Environment|CUDA / GPU Info|CPU Info|"
     r"vLLM Info|Intel XPU / GPU Info|Environment Variables|Versions of relevant libraries)[ \t]*\Z"
 )
-_SURE = re.compile(
+_SURE = regex(
     r"(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch|Python platform|"
     r"Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to|"
     r"GPU models and configuration|Nvidia driver version|Is XNNPACK available|"
@@ -112,24 +110,22 @@ _SURE = re.compile(
     r"[ \t]{0,40}(?:==|\(|[ \t][0-9])",
     re.MULTILINE,
 )
-_INLINE = re.compile(rf"(?<=[ \t])(?=(?:{_NAME})[ \t]{{0,40}}:[ \t]|\[(?:pip3?|conda)\] )")
-_GPU = re.compile(rf"{_LEAD}GPU (?P<index>[0-9]{{1,4}}):[ \t]*(?P<name>[^\n]{{1,200}})")
-_MIG = re.compile(rf"{_LEAD}MIG (?P<profile>[0-9a-z.+]{{1,30}})[ \t]+Device[ \t]+[0-9]{{1,3}}:")
-_CUDNN_FILE = re.compile(
+_INLINE = regex(rf"(?<=[ \t])(?=(?:{_NAME})[ \t]{{0,40}}:[ \t]|\[(?:pip3?|conda)\] )")
+_GPU = regex(rf"{_LEAD}GPU (?P<index>[0-9]{{1,4}}):[ \t]*(?P<name>[^\n]{{1,200}})")
+_MIG = regex(rf"{_LEAD}MIG (?P<profile>[0-9a-z.+]{{1,30}})[ \t]+Device[ \t]+[0-9]{{1,3}}:")
+_CUDNN_FILE = regex(
     r"(?P<path>(?:/|[A-Za-z]:[\\/])[^\n]{0,400}?"
     r"(?P<file>libcudnn(?P<part>_[a-z0-9_]+)?(?:\.so)?(?P<version>(?:\.[0-9]{1,4}){0,4})(?:\.dylib)?"
     r"|cudnn(?P<dll>_[a-z0-9_]+)?64_(?P<major>[0-9]{1,2})\.dll))[ \t]*\Z"
 )
-_VARIABLE = re.compile(r"[ \t>]{0,40}(?P<name>[A-Z][A-Z0-9_]{1,80})=(?P<value>.*)")
-_PROCESSOR = re.compile(
-    r"[ \t>]{0,20}(?!Traceback|File )[A-Z][\w()/\- ]{0,50}[:=]|[ \t>]{0,20}-{8}"
-)
+_VARIABLE = regex(r"[ \t>]{0,40}(?P<name>[A-Z][A-Z0-9_]{1,80})=(?P<value>.*)")
+_PROCESSOR = regex(r"[ \t>]{0,20}(?!Traceback|File )[A-Z][\w()/\- ]{0,50}[:=]|[ \t>]{0,20}-{8}")
 """A line of lscpu, or of what Windows tells of a processor."""
-_TOPOLOGY = re.compile(
+_TOPOLOGY = regex(
     r"[ \t>]{0,80}(?:Could not collect|(?:\x1b\[4m)?(?:GPU|NIC|DCU)[0-9]{1,3}\b|CPU Affinity|mlx|"
     r"NIC Legend|(?:X|SYS|NODE|PHB|PXB|PIX|NV#)[ \t]+= |=+[ \t])"
 )
-_ALLOCATOR = re.compile(r"'(PYTORCH_[A-Z_]{1,40})':[ \t]*'([^'\n]{1,400})'")
+_ALLOCATOR = regex(r"'(PYTORCH_[A-Z_]{1,40})':[ \t]*'([^'\n]{1,400})'")
 
 
 def recognises(section: Section) -> bool:
@@ -513,7 +509,7 @@ def _major(text: str) -> str | None:
     return (compiler_version(text) or "").partition(".")[0] or None
 
 
-_BUILD_LINE = re.compile(r"(?:Build )?cuda_([0-9]{1,2}\.[0-9]{1,2})\.")
+_BUILD_LINE = regex(r"(?:Build )?cuda_([0-9]{1,2}\.[0-9]{1,2})\.")
 
 
 def _nvcc(text: str) -> str | None:
@@ -534,7 +530,7 @@ def _driver(text: str) -> str | None:
     return found if found and re.match(r"[0-9]{2,4}\.", found) else None
 
 
-_REQUIREMENT = re.compile(
+_REQUIREMENT = regex(
     r"(?P<name>[A-Za-z0-9][\w.\-]{0,80})(?:[ \t]*==[ \t]*|[ \t]*\([ \t]*|[ \t]+)"
     r"v?(?P<version>[0-9][^ \t()\n,;]{0,80})"
 )

@@ -19,62 +19,61 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit.distributions import in_gpu_stack, normalise, without_secrets
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.requirement_lines import VERSION
-from envaudit.stack import conda_matters
+from envaudit.stack import conda_matters, in_gpu_stack, normalise, without_secrets
 
 _LIMIT = 4 << 20
 LISTED_LIMIT = 5000
 """Most packages of one section."""
 
-_COMMAND = re.compile(r"\b(?:conda|mamba|micromamba|pixi)(?:\.exe|\.bat)?\b")
-_LISTS = re.compile(r"\b(?:conda|mamba|micromamba|pixi)(?:\.exe|\.bat)?\b[^|;&\n]{0,120}?\blist\b")
-_HEAD = re.compile(r"# packages in environment at ([^\n]{1,400}?):?[ \t]*\Z")
-_MICRO_HEAD = re.compile(r"[ \t]*List of packages in environment: \"?([^\"\n]{1,400})\"?[ \t]*\Z")
-_COLUMNS = re.compile(
+_COMMAND = regex(r"\b(?:conda|mamba|micromamba|pixi)(?:\.exe|\.bat)?\b")
+_LISTS = regex(r"\b(?:conda|mamba|micromamba|pixi)(?:\.exe|\.bat)?\b[^|;&\n]{0,120}?\blist\b")
+_HEAD = regex(r"# packages in environment at ([^\n]{1,400}?):?[ \t]*\Z")
+_MICRO_HEAD = regex(r"[ \t]*List of packages in environment: \"?([^\"\n]{1,400})\"?[ \t]*\Z")
+_COLUMNS = regex(
     r"(?:# )?[ \t]*(?:Name|Package)[ \t]+Version[ \t]+Build"
     r"(?:[ \t]+(?:Channel|Size|Platform|Kind)\b.*)?\Z"
 )
 _NAME = r"([A-Za-z0-9_][A-Za-z0-9._-]{0,98})"
 _VERSION = r"([A-Za-z0-9][A-Za-z0-9._!+-]{0,99})"
 _BUILD = r"([A-Za-z0-9_.+]{1,99}|<pip>)"
-_ROW = re.compile(rf"[ \t]*{_NAME}[ \t]+{_VERSION}[ \t]+{_BUILD}(?:[ \t]+(\S{{1,300}}))?[ \t]*\Z")
+_ROW = regex(rf"[ \t]*{_NAME}[ \t]+{_VERSION}[ \t]+{_BUILD}(?:[ \t]+(\S{{1,300}}))?[ \t]*\Z")
 _PIXI_START = rf"[ \t]*{_NAME}[ \t]+{_VERSION}(?:[ \t]+{_BUILD})?"
 _PIXI_KIND = r"(conda|pypi)\b(?:[ \t]+(\S{1,300}))?"
-_PIXI_ROW = re.compile(rf"{_PIXI_START}[ \t]+[0-9.]{{1,12}} ?[KMG]?i?B[ \t]+{_PIXI_KIND}")
-_PIXI_NO_SIZE = re.compile(rf"{_PIXI_START}[ \t]{{2,}}{_PIXI_KIND}")
-_SURE_BUILD = re.compile(
+_PIXI_ROW = regex(rf"{_PIXI_START}[ \t]+[0-9.]{{1,12}} ?[KMG]?i?B[ \t]+{_PIXI_KIND}")
+_PIXI_NO_SIZE = regex(rf"{_PIXI_START}[ \t]{{2,}}{_PIXI_KIND}")
+_SURE_BUILD = regex(
     r"(?:[A-Za-z0-9_.]*?(?:py\d|py_|pyh[0-9a-f]|h[0-9a-f]{5,}|cuda|cpu|cp3)[A-Za-z0-9_.]*_\d+|"
     r"pypi_0|<pip>|[a-z][A-Za-z0-9.]*_\d+)\Z"
 )
 """Builds that say by themselves that the line is one of conda's."""
-_PYTHON_BUILD = re.compile(r"(?:\A|_|cuda\d{2,4})py(?:\d|h[0-9a-f]|_\d)")
-_EXPORTED = re.compile(rf"{_NAME}={_VERSION}={_BUILD}\Z")
-_URL = re.compile(
+_PYTHON_BUILD = regex(r"(?:\A|_|cuda\d{2,4})py(?:\d|h[0-9a-f]|_\d)")
+_EXPORTED = regex(rf"{_NAME}={_VERSION}={_BUILD}\Z")
+_URL = regex(
     r"(https?://[^\s\"'#]{1,600}/|file:///[^\s\"'#]{1,600}/)?"
     r"(linux-\w{1,12}|osx-\w{1,12}|win-\w{1,12}|noarch)/"
     r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,98})-([^-/\s]{1,99})-([^-/\s]{1,99})\.(?:conda|tar\.bz2)(?=[\s#\"']|\Z)"
 )
-_YAML_ITEM = re.compile(
+_YAML_ITEM = regex(
     r"([ \t]*)-[ \t]+(?:'([^'\n]{1,300})'|\"([^\"\n]{1,300})\"|([^\n#]{1,300}?))[ \t]*(?:#.*)?\Z"
 )
-_YAML_KEY = re.compile(r"([a-z_]{1,40}):(?:[ \t]+(.*))?\Z")
-_PIP_PIN = re.compile(
+_YAML_KEY = regex(r"([a-z_]{1,40}):(?:[ \t]+(.*))?\Z")
+_PIP_PIN = regex(
     rf"([A-Za-z0-9][A-Za-z0-9._-]{{0,98}})(?:\[[^\]\n]{{0,100}}\])?[ ]?==[ ]?({VERSION})\Z"
 )
-_VIRTUAL = re.compile(
+_VIRTUAL = regex(
     r"(?<![\w.])__(cuda|glibc|linux|musl)(?:==?|[ \t]+)([0-9][0-9A-Za-z.+_-]{0,40}?)"
     r"(?:=[0-9a-z_]{1,20}|[ \t]+0)(?![\w.])"
 )
-_INFO_KEY = re.compile(
+_INFO_KEY = regex(
     r"[ \t]*((?:active )?env location|platform|conda version|virtual packages)[ \t]*: ?(.*)\Z"
 )
-_JSON_ENTRY = re.compile(r"\[\s*\{")
+_JSON_ENTRY = regex(r"\[\s*\{")
 
 _DISTS = {"pytorch": "torch", "tensorflow-base": "tensorflow", "torchtriton": "triton"}
 """Distributions that conda packages of another name bring."""
-_NO_DISTS = re.compile(
+_NO_DISTS = regex(
     r"-(?:base|mutex|gpu|cuda|cpu|feedstock|devel|dev|static)\Z|\Apytorch-|\Atensorflow-|\Alib"
 )
 """Names of packages that bring no distribution of that name."""

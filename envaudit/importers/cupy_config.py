@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from envaudit.importers import Draft, Imported, Section, pci_address
+from envaudit.importers import Draft, Imported, Section, pci_address, regex
 from envaudit.importers.platform_words import tell_platform
 from envaudit.importers.reading import (
     cuda_version,
@@ -27,14 +27,14 @@ from envaudit.importers.reading import (
     release,
 )
 
-_FIELD = re.compile(
+_FIELD = regex(
     r"[ \t]{0,8}((?:OS|Python Version|CuPy Version|NumPy Version|SciPy Version|CUDA Root|"
     r"nvcc PATH|NVCC PATH|CUDA Build Version|CUDA Driver Version|CUDA Runtime Version|"
     r"NVRTC Version|cuDNN Build Version|cuDNN Version|NCCL Build Version|NCCL Runtime Version)|"
     r"Device [0-9]{1,3} (?:Name|Compute Capability|PCI Bus ID))[ \t]{0,60}: ?([^\n]{1,2000})\Z"
 )
-_LOCAL = re.compile(r"([0-9]{4,6}) \(locally installed\)")
-_DEVICE = re.compile(r"Device ([0-9]{1,3}) ([\w ]{4,30})\Z")
+_LOCAL = regex(r"([0-9]{4,6}) \(locally installed\)")
+_DEVICE = regex(r"Device ([0-9]{1,3}) ([\w ]{4,30})\Z")
 _VERSIONS: dict[str, tuple[str, Callable[[str], str | None]]] = {
     "Python Version": ("python.version", release),
     "CuPy Version": ("cupy.version", release),

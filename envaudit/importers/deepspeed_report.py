@@ -23,34 +23,34 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import build, version
 
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000
 
-_SURE = re.compile(
+_SURE = regex(
     r"DeepSpeed general environment info:|DeepSpeed C\+\+/CUDA extension op report|"
     r"^[ \t>]{0,20}(?:deepspeed wheel compiled w\.|torch cuda version|deepspeed info|nvcc version|"
     r"torch install path|deepspeed install path) \.{2,}",
     re.MULTILINE,
 )
-_ROW = re.compile(
+_ROW = regex(
     r"[ \t>]{0,20}(?P<key>torch install path|torch version|torch cuda version|torch hip version|"
     r"nvcc version|deepspeed install path|deepspeed info|deepspeed wheel compiled w\.|"
     r"shared memory \(/dev/shm\) size|ninja) \.{2,40}[ \t]*(?P<value>\S.*)"
 )
-_OPERATION = re.compile(
+_OPERATION = regex(
     r"[ \t>]{0,20}(?P<name>[a-z][a-z0-9_]{2,40}) \.{0,40}[ \t]*\[(?P<installed>YES|NO)\] \.{2,20} "
     r"\[(?:OKAY|NO)\]"
 )
-_NOISE = re.compile(
+_NOISE = regex(
     r"[ \t>]{0,20}(?:-{20,}|DeepSpeed general environment info:|DeepSpeed C\+\+/CUDA extension op "
     r"report|NOTE: Ops not installed|runtime if needed|meet the required dependencies|"
     r"JIT compiled ops|op name \.+)"
 )
-_COLOURS = re.compile(r"\x1b\[[0-9;]{0,10}m")
-_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) (B|KB|MB|GB|TB)\b")
+_COLOURS = regex(r"\x1b\[[0-9;]{0,10}m")
+_SIZE = regex(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) (B|KB|MB|GB|TB)\b")
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
 
 

@@ -13,28 +13,26 @@ _CudaDeviceProperties(name='Tesla T4', major=7, minor=5, total_memory=15079MB, .
 
 from __future__ import annotations
 
-import re
-
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import numbered
 
-_NAMED = re.compile(r'[ \t]*Device ([0-9]{1,3}): "([^"\n]{1,80})"')
-_VERSIONS = re.compile(
+_NAMED = regex(r'[ \t]*Device ([0-9]{1,3}): "([^"\n]{1,80})"')
+_VERSIONS = regex(
     r"[ \t]*CUDA Driver Version / Runtime Version[ \t]+"
     r"([0-9]{1,2}\.[0-9]{1,2}) / ([0-9]{1,2}\.[0-9]{1,2})"
 )
-_CAPABILITY = re.compile(
+_CAPABILITY = regex(
     r"[ \t]*CUDA Capability Major/Minor version number:[ \t]*([0-9]{1,2}\.[0-9])(?![0-9])"
 )
-_SHORT = re.compile(
+_SHORT = regex(
     r'GPU Device ([0-9]{1,3}): "[^"\n]{1,80}" with compute capability ([0-9]{1,2}\.[0-9])'
 )
-_EQUALS = re.compile(r"[ \t]*[Dd]evice name[ \t]?=[ \t]?([^,\n=]{1,80})(?:,|\Z)")
-_MAJOR = re.compile(r"\bmajor[ \t]?=[ \t]?([0-9]{1,2}),? minor[ \t]?=[ \t]?([0-9])(?![0-9])")
-_PROPERTIES = re.compile(
+_EQUALS = regex(r"[ \t]*[Dd]evice name[ \t]?=[ \t]?([^,\n=]{1,80})(?:,|\Z)")
+_MAJOR = regex(r"\bmajor[ \t]?=[ \t]?([0-9]{1,2}),? minor[ \t]?=[ \t]?([0-9])(?![0-9])")
+_PROPERTIES = regex(
     r"CudaDeviceProperties\(name='([^'\n]{1,80})'(?:, major=([0-9]{1,2}), minor=([0-9]))?"
 )
-_INDEXED = re.compile(r"(?:cuda:|CUDA:?|device ?|GPU ?)([0-9]{1,2})\b[^\n]{0,20}\Z")
+_INDEXED = regex(r"(?:cuda:|CUDA:?|device ?|GPU ?)([0-9]{1,2})\b[^\n]{0,20}\Z")
 _HINTS = ("CUDA Capability", "Runtime Version", "evice name", "CudaDeviceProperties", "GPU Device ")
 
 

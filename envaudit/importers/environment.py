@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.variables import allowed, clean, is_withheld
 
 _LIMIT = 4 << 20
@@ -24,43 +24,43 @@ MODULES_LIMIT = 500
 """Most environment modules of one list."""
 
 _NAME = r"([A-Za-z_][A-Za-z0-9_]{1,80})"
-_ASSIGNED = re.compile(
+_ASSIGNED = regex(
     rf"(?:^|(?<=[\s;&('\"])|(?<=--env=)|(?<=-e=))(?:\$env:)?{_NAME}[ ]?=[ ]?"
     r"(?:\"([^\"\n]{0,4000})\"|'([^'\n]{0,4000})'|([^\s;|&'\"]{0,4000}))",
     re.MULTILINE,
 )
-_CSH = re.compile(rf"(?:^|[;&] ?)setenv[ \t]+{_NAME}[ \t]+(\S{{1,4000}})")
-_SET = re.compile(rf"(?:^|[;&] ?)set[ \t]+{_NAME}=([^\n&|]{{0,4000}})", re.IGNORECASE)
-_ECHO = re.compile(
+_CSH = regex(rf"(?:^|[;&] ?)setenv[ \t]+{_NAME}[ \t]+(\S{{1,4000}})")
+_SET = regex(rf"(?:^|[;&] ?)set[ \t]+{_NAME}=([^\n&|]{{0,4000}})", re.IGNORECASE)
+_ECHO = regex(
     r"(?:\S{0,20}[ \t]+){0,6}?(?:echo|printf|write-output)[ \t]+[\"']?"
     r"(?:\$\{?(?:env:)?(\w{1,80})\}?|%(\w{1,80})%)[\"']?[ \t]*(\|[^\n]{1,100})?\Z",
     re.IGNORECASE,
 )
-_POWERSHELL = re.compile(r"\$env:(\w{1,80})[ \t]*\Z", re.IGNORECASE)
-_PRINTENV = re.compile(r"(?:[^|;&\n]{0,80}?[ \t])?printenv[ \t]+(\w{1,80})[ \t]*\Z")
-_PRINTS = re.compile(
+_POWERSHELL = regex(r"\$env:(\w{1,80})[ \t]*\Z", re.IGNORECASE)
+_PRINTENV = regex(r"(?:[^|;&\n]{0,80}?[ \t])?printenv[ \t]+(\w{1,80})[ \t]*\Z")
+_PRINTS = regex(
     r"(?:^|[ \t|;&])(?:env|printenv|set|export -p|declare -x|gci env:|dir env:|ls env:|"
     r"get-childitem env:)(?=[ \t|;&]|\Z)",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(rf"{_NAME}=(.*)\Z")
-_EXPORTED = re.compile(rf"[ \t]{{0,12}}(?:export|declare -x|ENV)[ \t]+{_NAME}=(.*)\Z")
-_DOCKERFILE = re.compile(rf"ENV[ \t]+{_NAME}[ \t]+([^\s=][^\n]*)\Z")
-_YAML = re.compile(rf"[ \t]{{1,24}}-[ \t]+[\"']?{_NAME}=([^\n\"']*)[\"']?\Z")
-_YAML_NAME = re.compile(rf"[ \t]{{0,24}}-[ \t]+name:[ \t]+[\"']?{_NAME}[\"']?\Z")
-_YAML_VALUE = re.compile(r"[ \t]{1,24}value:[ \t]+[\"']?([^\n\"']*)[\"']?\Z")
-_COLUMNS = re.compile(rf"{_NAME}[ \t]{{2,80}}(\S.*)\Z")
-_NCCL = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set by environment to ([^\s]{1,300}?)[.,]?(?=\s|\Z)")
-_EXAMPLE = re.compile(r"<[^>\n]{1,80}>|/path/to|\.\.\.|\bpath_to\b|your[_-]")
+_PLAIN = regex(rf"{_NAME}=(.*)\Z")
+_EXPORTED = regex(rf"[ \t]{{0,12}}(?:export|declare -x|ENV)[ \t]+{_NAME}=(.*)\Z")
+_DOCKERFILE = regex(rf"ENV[ \t]+{_NAME}[ \t]+([^\s=][^\n]*)\Z")
+_YAML = regex(rf"[ \t]{{1,24}}-[ \t]+[\"']?{_NAME}=([^\n\"']*)[\"']?\Z")
+_YAML_NAME = regex(rf"[ \t]{{0,24}}-[ \t]+name:[ \t]+[\"']?{_NAME}[\"']?\Z")
+_YAML_VALUE = regex(r"[ \t]{1,24}value:[ \t]+[\"']?([^\n\"']*)[\"']?\Z")
+_COLUMNS = regex(rf"{_NAME}[ \t]{{2,80}}(\S.*)\Z")
+_NCCL = regex(r"\b(NCCL_[A-Z0-9_]{1,60}) set by environment to ([^\s]{1,300}?)[.,]?(?=\s|\Z)")
+_EXAMPLE = regex(r"<[^>\n]{1,80}>|/path/to|\.\.\.|\bpath_to\b|your[_-]")
 """Values that are an example in somebody's instructions."""
 _SELF = r"(?:\$\{{{0}(?::[-+][^}}\n]{{0,200}})?\}}|\${0}\b|%{0}%)"
 
-_MODULES = re.compile(r"[ \t]{0,8}Currently Loaded Module(?:file)?s:(.*)\Z", re.IGNORECASE)
-_NO_MODULES = re.compile(
+_MODULES = regex(r"[ \t]{0,8}Currently Loaded Module(?:file)?s:(.*)\Z", re.IGNORECASE)
+_NO_MODULES = regex(
     r"[ \t]{0,8}No (?:Modulefiles|modules)(?: Currently)? loaded\.?[ \t]*\Z", re.IGNORECASE
 )
-_MODULE = re.compile(r"(?<!\S)\d{1,3}\)[ \t]{1,4}([A-Za-z0-9_][^\s(<]{0,200})")
-_MODULE_LINE = re.compile(r"[ \t]{0,8}\d{1,3}\)[ \t]")
+_MODULE = regex(r"(?<!\S)\d{1,3}\)[ \t]{1,4}([A-Za-z0-9_][^\s(<]{0,200})")
+_MODULE_LINE = regex(r"[ \t]{0,8}\d{1,3}\)[ \t]")
 
 _HINTS = (
     *(

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from envaudit.importers import Draft, Imported, Section, nvidia_smi_table
+from envaudit.importers import Draft, Imported, Section, nvidia_smi_table, regex
 from envaudit.importers.os_words import read_os
 from envaudit.importers.platform_words import tell_kernel, tell_platform
 from envaudit.importers.reading import (
@@ -152,7 +152,7 @@ def _toolkit(draft: Draft, value: object, source: str) -> None:
     draft.add("cuda.toolkit.version", version if is_dotted(version) else None, source)
 
 
-_DECODED_WRONG = re.compile(r"9[0-9]\.")
+_DECODED_WRONG = regex(r"9[0-9]\.")
 
 
 def _cudnn_on_disk(draft: Draft, found: object, source: str) -> None:
@@ -253,8 +253,8 @@ def _aicr_part(draft: Draft, kind: str, part: str, data: Document) -> None:
         read_os(draft, _text(data.get("os-image")), source, 1)
 
 
-_YAML_ITEM = re.compile(r"[ \t]{0,12}-[ \t]+(type|subtype): [\"']?([\w.\-]{1,60})[\"']?\s*\Z")
-_YAML_VALUE = re.compile(r"[ \t]{2,40}([\w./\-]{1,120}): [\"']?([^\"'\n]{0,300})[\"']?\s*\Z")
+_YAML_ITEM = regex(r"[ \t]{0,12}-[ \t]+(type|subtype): [\"']?([\w.\-]{1,60})[\"']?\s*\Z")
+_YAML_VALUE = regex(r"[ \t]{2,40}([\w./\-]{1,120}): [\"']?([^\"'\n]{0,300})[\"']?\s*\Z")
 
 
 def _aicr_yaml(draft: Draft, text: str) -> None:

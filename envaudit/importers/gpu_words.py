@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from envaudit.importers import regex
+
 GPUS_TOLD = 16
 """Most GPUs that are believed of a line that a person wrote."""
 
-_NAME = re.compile(
+_NAME = regex(
     r"(?:nvidia[ ®]{0,2})?(?:geforce[ ®]{0,2})?(?:"
     r"(?:gtx[ ])?titan[ ](?:xp|v|rtx|z|black)|gtx[ ]titan[ ]x|titan[ ]x[ ]\(?pascal\)?"
     r"|(?:(?:quadro|tesla)[ ]?)?(?:rtx|gtx|gt)[ \-]?(?:pro[ ])?a?[0-9]{3,4}"
@@ -23,25 +25,21 @@ _NAME = re.compile(
     r")(?![0-9a-z])",
     re.IGNORECASE,
 )
-_TWO_GENERATIONS = re.compile(r"(?:nvidia )?rtx ?[0-9]000", re.IGNORECASE)
+_TWO_GENERATIONS = regex(r"(?:nvidia )?rtx ?[0-9]000", re.IGNORECASE)
 """RTX 6000 is a Quadro of Turing and a card of Ada: this name alone does not tell which."""
-_GLUED = re.compile(r"\b(rtx|gtx)-?(?=[0-9a])", re.IGNORECASE)
-_GLUED_BEHIND = re.compile(r"(?<=[0-9])(?=(?:ti|super)\b)", re.IGNORECASE)
-_COUNT = re.compile(
-    r"([0-9]{1,2})[ ]?[x×*][ ]?(?=[A-Za-z])|(one|two|four|eight)[ ](?=[A-Za-z])", re.I
-)
-_COUNT_BEHIND = re.compile(
-    r"[ ]*[(\[]?[ ]*[x×*][ ]?([0-9]{1,2})[)\]]?(?![0-9A-Za-z])", re.IGNORECASE
-)
-_MEMORY = re.compile(
+_GLUED = regex(r"\b(rtx|gtx)-?(?=[0-9a])", re.IGNORECASE)
+_GLUED_BEHIND = regex(r"(?<=[0-9])(?=(?:ti|super)\b)", re.IGNORECASE)
+_COUNT = regex(r"([0-9]{1,2})[ ]?[x×*][ ]?(?=[A-Za-z])|(one|two|four|eight)[ ](?=[A-Za-z])", re.I)
+_COUNT_BEHIND = regex(r"[ ]*[(\[]?[ ]*[x×*][ ]?([0-9]{1,2})[)\]]?(?![0-9A-Za-z])", re.IGNORECASE)
+_MEMORY = regex(
     r"[ ,\-/|]*[(\[]?[ ]*(?:[0-9]{1,3}(?:[.,][0-9]{1,2})?[ ]?G(?:i?B)?|[0-9]{3,6}[ ]?Mi?B)\b"
     r"(?:[ ]?(?:of[ ])?(?:v?ram|memory|gddr[0-9]x?|hbm[0-9]e?))?[ ]*[)\]]?"
     r"(?:[ ]?(?:v?ram|memory|gddr[0-9]x?))?",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"[ ]*(?:,|;|\+|&|\band\b)[ ]*", re.IGNORECASE)
-_ASIDE = re.compile(r"[ ]*\((?!or\b|and\b|not\b)[A-Za-z][A-Za-z ,.\-]{1,30}\)")
-_GPUS = re.compile(r"^(?:NVIDIA )?(?:GPU|card)s?$", re.IGNORECASE)
+_BETWEEN = regex(r"[ ]*(?:,|;|\+|&|\band\b)[ ]*", re.IGNORECASE)
+_ASIDE = regex(r"[ ]*\((?!or\b|and\b|not\b)[A-Za-z][A-Za-z ,.\-]{1,30}\)")
+_GPUS = regex(r"^(?:NVIDIA )?(?:GPU|card)s?$", re.IGNORECASE)
 _WORDS = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 

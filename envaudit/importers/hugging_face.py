@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.distributions import normalise
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import (
     build,
     gpu_name,
@@ -35,15 +34,16 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.stack import normalise
 
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000
 
-_ITEM = re.compile(
+_ITEM = regex(
     r"[ \t>]{0,20}(?:[\-*\u2022+][ \t]{1,4})?(?P<key>[`*_\U0001f917A-Za-z][^:\n]{0,60}?)[*`_]{0,3}"
     r"[ \t]{0,4}:[*_]{0,2}(?:[ \t]+(?P<value>.*))?\Z"
 )
-_SURE = re.compile(
+_SURE = regex(
     r"^[ \t>*\-\u2022+]{0,20}(?:"
     r"`(?P<named>[\w\-]{2,40})` version:|\U0001f917 Diffusers version:|"
     r"(?:PyTorch|Tensorflow) version \((?:GPU|accelerator)\?\):|Flax version \(CPU\?|"
@@ -54,14 +54,12 @@ _SURE = re.compile(
     r"PyTorch (?:XPU|NPU|accelerator)(?: available)?:)",
     re.MULTILINE,
 )
-_READ = re.compile(
+_READ = regex(
     r"[ \t>]{0,20}(?:Copy-and-paste the text below in your GitHub issue|"
     r"- Using .{1,60} in script\?|"
     r"- Accelerate config:|- `Accelerate` (?:default config|config))"
 )
-_MEMORY = re.compile(
-    r"(?P<name>[^,\n]{2,80}),[ \t]*(?P<size>[0-9]{3,7}) MiB(?:[ \t]+VRAM)?[ \t]*\Z"
-)
+_MEMORY = regex(r"(?P<name>[^,\n]{2,80}),[ \t]*(?P<size>[0-9]{3,7}) MiB(?:[ \t]+VRAM)?[ \t]*\Z")
 
 _DISTRIBUTIONS = {
     name.lower(): name

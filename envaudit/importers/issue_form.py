@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.gpu_words import gpu_names
 from envaudit.importers.os_words import read_os
 from envaudit.importers.reading import (
@@ -22,19 +22,19 @@ from envaudit.importers.reading import (
     release,
 )
 
-_START = re.compile(
+_START = regex(
     r"[ \t>]{0,8}(?:(?:[-*•+]|[0-9]{1,2}[.)]|#{1,6}|\|)[ \t]{1,4})?"
     r"(?:\[[ xX]?\][ \t]{1,4})?"
 )
-_LINE = re.compile(
+_LINE = regex(
     r"([^:=|\n]{2,120}?)[ \t`*_]{0,6}(?::|[ \t]=|\|)[ \t`*_]{0,12}([^\n]{0,300}?)[ \t`*_|]{0,8}\Z"
 )
-_CODE_LABEL = re.compile(
+_CODE_LABEL = regex(
     r"(.{0,40}?)\(?`{1,3}([^`\n]{4,160})`{1,3}\)?[ \t*_]{0,4}(?::|=)[ \t`*]{0,6}"
     r"([^\n]{1,200}?)[ \t`*]{0,6}\Z"
 )
-_ASIDE = re.compile(r"\([^()\n]{0,120}\)|\bif applicable\b|\?")
-_WORDS = re.compile(r"[ \t`*_\"'#]+")
+_ASIDE = regex(r"\([^()\n]{0,120}\)|\bif applicable\b|\?")
+_WORDS = regex(r"[ \t`*_\"'#]+")
 
 
 def _labels(text: str) -> frozenset[str]:
@@ -95,26 +95,26 @@ _DISTRIBUTIONS = _labels("""
     transformer-engine|sentence-transformers|spacy|cuda-python
 """)
 _RENAMED = {"flash-attention": "flash-attn"}
-_SEVERAL = re.compile(
+_SEVERAL = regex(
     r"(?:^|[\s,/])(?:or|and|also|to|later|newer|above|below|older|than|tested|both|all|any|latest)\b|"
     r"[<>~≥≤]|->|→",
     re.IGNORECASE,
 )
-_DRIVER_VALUE = re.compile(
+_DRIVER_VALUE = regex(
     r"(?:nvidia[ \-]?(?:driver)?[ \-]?)?(?:version |v)?([1-9][0-9]{2}\.[0-9]{1,4}(?:\.[0-9]{1,3})?)"
     r"(?:[ ]?\(?[ ]?(?:open|nvidia|proprietary|open source|open kernel module[s]?|studio|"
     r"game ready|whql|drivers?|linux|windows|server)[ ]?\)?){0,3}\s*\Z",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.])v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,6})?")
-_TF_DESCRIBED = re.compile(
+_NUMBER = regex(r"(?<![\w.])v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,6})?")
+_TF_DESCRIBED = regex(
     r"v?[0-9.]{3,8}(?:-rc[0-9])?-[0-9]{1,6}-g[0-9a-f]{6,14}[ ,]{1,3}([0-9][^\s,]{2,20})"
 )
-_NVCC_VALUE = re.compile(
+_NVCC_VALUE = regex(
     r"(?:cuda )?(?:release |v)?([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?:, V([0-9.]{5,12}))?",
     re.I,
 )
-_ITEM = re.compile(r"[ \t]*(?:/|\||;|,|·|\n)[ \t]*")
+_ITEM = regex(r"[ \t]*(?:/|\||;|,|·|\n)[ \t]*")
 _HINTS = ("GPU", "gpu", "river", "ython", "orch", "OS", "ystem", "CUDA", "nvcc", "ensor", "raphics",
           "ersion", "atform")  # fmt: skip
 
@@ -198,7 +198,7 @@ def _reader(label: str) -> Reader | None:
     return None
 
 
-_OTHER_MAKERS = re.compile(
+_OTHER_MAKERS = regex(
     r"[ ]*(?:/|,|\+|&|\band\b)[ ]*(?:Intel|AMD)\b[^/,+&\n]{0,60}\Z", re.IGNORECASE
 )
 
@@ -291,24 +291,22 @@ def _coded(draft: Draft, line: str, number: int) -> bool:
 
 
 _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?:py)?torch[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE), "torch.version"),
+    (regex(r"(?:py)?torch[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE), "torch.version"),
     (
-        re.compile(r"(?:tensorflow|tf)[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE),
+        regex(r"(?:tensorflow|tf)[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE),
         "tensorflow.version",
     ),
-    (re.compile(r"python[ =]{1,2}v?([23]\.[0-9]\S{0,10})\Z", re.IGNORECASE), "python.version"),
+    (regex(r"python[ =]{1,2}v?([23]\.[0-9]\S{0,10})\Z", re.IGNORECASE), "python.version"),
     (
-        re.compile(r"(?:nvidia )?driver[ =]{1,2}v?([1-9][0-9]{2}\.[0-9.]{1,9})\Z", re.IGNORECASE),
+        regex(r"(?:nvidia )?driver[ =]{1,2}v?([1-9][0-9]{2}\.[0-9.]{1,9})\Z", re.IGNORECASE),
         "driver.version",
     ),
 )
-_INLINE_CUDA = re.compile(r"(?:cuda|cudnn)[ =]{1,2}v?[0-9][0-9.]{0,9}\Z", re.IGNORECASE)
-_INLINE_OS = re.compile(
-    r"(?:windows|ubuntu|debian|fedora|centos|wsl2?)\b[ \w.]{0,20}\Z", re.IGNORECASE
-)
+_INLINE_CUDA = regex(r"(?:cuda|cudnn)[ =]{1,2}v?[0-9][0-9.]{0,9}\Z", re.IGNORECASE)
+_INLINE_OS = regex(r"(?:windows|ubuntu|debian|fedora|centos|wsl2?)\b[ \w.]{0,20}\Z", re.IGNORECASE)
 
 
-_LEAD = re.compile(
+_LEAD = regex(
     r"(?:(?:my )?(?:environment|env|setup|versions?|config(?:uration)?|specs?|system)[ \t*]{0,3}:)",
     re.IGNORECASE,
 )

@@ -13,55 +13,48 @@ Newer releases print "device info: NVIDIA GeForce RTX 4090-1, 1 local devices" i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import tell_kernel
 from envaudit.importers.reading import cuda_version, cudnn_version, numbered, release
 from envaudit.model import Value
 
 _BULLET = r"[ \t]{0,8}(?:[-*•][ \t]{1,4})?[`*_]{0,3}"
-_PART = re.compile(
+_PART = regex(
     rf"{_BULLET}(jax|jaxlib|numpy|python|Python)[`*_]{{0,3}}(?: version)?[ \t]{{0,4}}(?::|==)"
     r"[ \t]{0,16}[`*_]{0,3}v?([0-9][^\n]{0,200})\Z"
 )
-_DEVICES = re.compile(
+_DEVICES = regex(
     rf"{_BULLET}jax\.(?:local_)?devices(?:\(\))?(?: \([^()\n]{{1,60}}\))?:"
     r"[ \t]{0,8}([^\n]{1,600})"
 )
-_DEVICE_INFO = re.compile(
-    r"[ \t]{0,8}device info: (.{1,80}?)-([0-9]{1,5}), [0-9]{1,4} local devices"
-)
-_PLATFORM = re.compile(
+_DEVICE_INFO = regex(r"[ \t]{0,8}device info: (.{1,80}?)-([0-9]{1,5}), [0-9]{1,4} local devices")
+_PLATFORM = regex(
     r"[ \t]{0,8}platform: uname_result\(system='([A-Za-z]{1,20})'"
     r"(?:[^\n]{0,300}? release='([^'\n]{1,80})')?(?:[^\n]{0,300}? machine='([^'\n]{1,20})')?"
 )
-_GPU_DEVICE = re.compile(
-    r"\b(?:Cuda|Gpu)Device\(|\bcuda\(?id=|\bgpu\(id=|\bcuda:[0-9]|\bRocmDevice\("
-)
-_CPU_DEVICE = re.compile(r"\b(?:TFRT_)?(?:Cpu|CPU)(?:Device\(|_[0-9])")
+_GPU_DEVICE = regex(r"\b(?:Cuda|Gpu)Device\(|\bcuda\(?id=|\bgpu\(id=|\bcuda:[0-9]|\bRocmDevice\(")
+_CPU_DEVICE = regex(r"\b(?:TFRT_)?(?:Cpu|CPU)(?:Device\(|_[0-9])")
 
-_FOUND = re.compile(
+_FOUND = regex(
     r"Found (CUDA|cuDNN)(?: runtime)? version ([0-9]{4,6}), but JAX was built against "
     r"(?:version )?([0-9]{4,6})"
 )
-_OUTDATED = re.compile(r"Outdated (CUDA|cuDNN) installation found")
-_BUILT = re.compile(r"[ \t]*Version JAX was built against: ([0-9]{4,6})")
-_INSTALLED = re.compile(r"[ \t]*Installed version: ([0-9]{4,6})")
-_LISTED = re.compile(r"(CUDA runtime|cuDNN): Found ([0-9]{4,6}),? built(?: against)? ([0-9]{4,6})")
-_TOO_NEW = re.compile(
+_OUTDATED = regex(r"Outdated (CUDA|cuDNN) installation found")
+_BUILT = regex(r"[ \t]*Version JAX was built against: ([0-9]{4,6})")
+_INSTALLED = regex(r"[ \t]*Installed version: ([0-9]{4,6})")
+_LISTED = regex(r"(CUDA runtime|cuDNN): Found ([0-9]{4,6}),? built(?: against)? ([0-9]{4,6})")
+_TOO_NEW = regex(
     r"jaxlib(?: is)? version ([0-9][0-9A-Za-z.+]{1,40}) is newer than and incompatible with "
     r"jax version ([0-9][0-9A-Za-z.+]{1,40})"
 )
-_TOO_OLD = re.compile(
-    r"jaxlib is version ([0-9][0-9A-Za-z.+]{1,40}), but this version of jax requires"
-)
-_PLUGIN = re.compile(
+_TOO_OLD = regex(r"jaxlib is version ([0-9][0-9A-Za-z.+]{1,40}), but this version of jax requires")
+_PLUGIN = regex(
     r"JAX plugin (jax_[a-z0-9_]{1,30}) version ([0-9][0-9A-Za-z.+]{1,40}) is installed, but it is "
     r"not compatible with the installed jaxlib version ([0-9][0-9A-Za-z.+]{1,40})"
 )
-_LOWER = re.compile(
+_LOWER = regex(
     r"Device ([0-9]{1,3}) has (?:CUDA )?compute capability ([0-9]{1,2}\.[0-9]) which is lower"
 )
 _HINTS = ("jax", "JAX")

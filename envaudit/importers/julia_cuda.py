@@ -11,22 +11,18 @@ Julia prints releases as numbers too, so 535.104.05 loses a nought.
 
 from __future__ import annotations
 
-import re
-
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import driver_release, is_dotted, numbered
 
-_RUNTIME = re.compile(
+_RUNTIME = regex(
     r"[ \t]{0,8}(?:- runtime|CUDA (?:runtime|toolkit)) v?([0-9]{1,2}(?:\.[0-9]{1,4}){1,2}),"
 )
-_CUDA = re.compile(r"[ \t]{0,8}CUDA driver v?([0-9]{1,2}\.[0-9]{1,2})(?:\.0)?\s*\Z")
-_DRIVER = re.compile(r"[ \t]{0,8}NVIDIA driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
-_BOTH = re.compile(
-    r"[ \t]{0,8}- driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2}) for ([0-9]{1,2}\.[0-9]{1,2})"
-)
-_JULIA = re.compile(r"[ \t]{0,8}- Julia: ([0-9]{1,2}(?:\.[0-9]{1,3}){1,2})")
-_CUDNN = re.compile(r"[ \t]{0,8}- CUDNN: ([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{1,2}) \(for CUDA")
-_GPU = re.compile(r"[ \t]{1,8}([0-9]{1,2}): ([^()\n]{1,80}) \(sm_([0-9]{1,2})([0-9]), [0-9]")
+_CUDA = regex(r"[ \t]{0,8}CUDA driver v?([0-9]{1,2}\.[0-9]{1,2})(?:\.0)?\s*\Z")
+_DRIVER = regex(r"[ \t]{0,8}NVIDIA driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
+_BOTH = regex(r"[ \t]{0,8}- driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2}) for ([0-9]{1,2}\.[0-9]{1,2})")
+_JULIA = regex(r"[ \t]{0,8}- Julia: ([0-9]{1,2}(?:\.[0-9]{1,3}){1,2})")
+_CUDNN = regex(r"[ \t]{0,8}- CUDNN: ([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{1,2}) \(for CUDA")
+_GPU = regex(r"[ \t]{1,8}([0-9]{1,2}): ([^()\n]{1,80}) \(sm_([0-9]{1,2})([0-9]), [0-9]")
 _HINTS = ("CUDA runtime ", "CUDA toolkit ", "CUDA toolchain:", "NVIDIA driver ")
 
 

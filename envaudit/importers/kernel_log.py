@@ -13,11 +13,10 @@ are read. A log may hold several loads and several boots: the last one counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address
+from envaudit.importers import Draft, Imported, Section, pci_address, regex
 from envaudit.importers.kernel_words import filter_cmdline, parse_compiler, parse_proc_version
 from envaudit.importers.platform_words import compiler_version, tell_kernel
 from envaudit.importers.reading import numbered
@@ -37,6 +36,7 @@ _HINTS = (
     "SXid",
     "nvidia-modeset: Loading",
     "Legacy drivers",
+    "API mismatch",
 )
 
 
@@ -63,10 +63,8 @@ _Lines = list[tuple[int, str]]
 
 # -- the kernel ---------------------------------------------------------------------------------
 
-_LINUX = re.compile(r"Linux version ([0-9][^ \t\n]{2,100})([^\n]{0,600})")
-_COMMAND_LINE = re.compile(
-    r"(?:Kernel command line|\] Command line|kernel: Command line): (.{1,3000})"
-)
+_LINUX = regex(r"Linux version ([0-9][^ \t\n]{2,100})([^\n]{0,600})")
+_COMMAND_LINE = regex(r"(?:Kernel command line|\] Command line|kernel: Command line): (.{1,3000})")
 
 
 def _kernel(draft: Draft, lines: _Lines) -> None:
@@ -85,11 +83,11 @@ def _kernel(draft: Draft, lines: _Lines) -> None:
             break
 
 
-_SECURE = re.compile(
+_SECURE = regex(
     r"secureboot: Secure boot (enabled|disabled)|UEFI Secure Boot is (enabled|disabled)"
-    r"|[Ss]ecure boot (enabled|disabled)\Z"
+    r"|(?:\] |kernel: )Secure boot (enabled|disabled)\Z"
 )
-_LOCKED = re.compile(r"Kernel is locked down from ([A-Za-z0-9 ]{3,40}?)(?: mode)?(?:;|\Z)")
+_LOCKED = regex(r"Kernel is locked down from ([A-Za-z0-9 ]{3,40}?)(?: mode)?(?:;|\Z)")
 
 
 def _security(draft: Draft, lines: _Lines) -> None:
@@ -113,8 +111,8 @@ def _security(draft: Draft, lines: _Lines) -> None:
 # -- the nvidia module --------------------------------------------------------------------------
 
 _RELEASE = r"[0-9]{2,4}\.[0-9]{1,4}(?:\.[0-9]{1,3})?"
-_PROC = re.compile(r"NVRM version: ")
-_GCC = re.compile(r"GCC version:[ \t]+(.{3,200})")
+_PROC = regex(r"NVRM version: ")
+_GCC = regex(r"GCC version:[ \t]+(.{3,200})")
 
 
 def _loaded_version(draft: Draft, lines: _Lines) -> None:
@@ -147,10 +145,10 @@ class _Sentence(NamedTuple):
     last: int
 
 
-_SPEAKER = re.compile(
+_SPEAKER = regex(
     r"NVRM: ?|\((?:WW|EE|II|--)\) NVIDIA(?:\([^)\n]{1,12}\))?: ?|(?:Error: )(?=API mismatch)"
 )
-_BEGINS = re.compile(r"[ \t]*(?:loading |API mismatch|Xid|The NVIDIA |GPU[ 0-9]|None of|No NVIDIA)")
+_BEGINS = regex(r"[ \t]*(?:loading |API mismatch|Xid|The NVIDIA |GPU[ 0-9]|None of|No NVIDIA)")
 _SENTENCE_LINES = 12
 
 
@@ -172,37 +170,37 @@ def _sentences(lines: _Lines) -> Iterator[_Sentence]:
         yield _Sentence(" ".join(" ".join(words).split()), first, last)
 
 
-_LOADING = re.compile(
+_LOADING = regex(
     rf"loading NVIDIA UNIX (?P<open>Open )?(?:\S{{1,12}} )?Kernel Module (?:for \S{{1,12}} )?"
     rf"(?P<release>{_RELEASE})"
 )
-_MISMATCH = re.compile(
+_MISMATCH = regex(
     r"API mismatch: the client(?: '[^'\n]{1,40}')?(?: \(pid [0-9]{1,8}\))? has (?:the )?version "
     rf"(?P<client>{_RELEASE}),? but this kernel module has (?:the )?version (?P<module>{_RELEASE})"
 )
-_SEEN_FROM_ABOVE = re.compile(
+_SEEN_FROM_ABOVE = regex(
     rf"API mismatch: the (?:NVIDIA )?kernel module has (?:the )?version (?P<module>{_RELEASE}),? "
     rf"but this NVIDIA driver component has (?:the )?version (?P<client>{_RELEASE})"
 )
 """The same, told by the user-mode side."""
-_UNSUPPORTED = re.compile(
+_UNSUPPORTED = regex(
     r"NVIDIA GPU (?P<address>[0-9A-Fa-f:.]{7,16}) \(PCI ID: (?P<id>10de:[0-9A-Fa-f]{4})\)"
     r" installed in this system is not supported by (?P<by>[^\n]{1,60})"
 )
-_UNSUPPORTED_BY = re.compile(rf"(?:the )?(?:NVIDIA )?(?P<release>{_RELEASE}) (?:NVIDIA|driver)")
-_LEGACY = re.compile(
+_UNSUPPORTED_BY = regex(rf"(?:the )?(?:NVIDIA )?(?P<release>{_RELEASE}) (?:NVIDIA|driver)")
+_LEGACY = regex(
     rf"The (?:NVIDIA )?(?P<name>[^\n]{{2,60}}?)(?: GPU)? installed in this system is supported "
     rf"through the NVIDIA [0-9]{{2,3}}\.xx Legacy drivers.{{0,120}}?"
     rf"The (?P<release>{_RELEASE}) NVIDIA driver will ignore"
 )
-_BOUND = re.compile(
+_BOUND = regex(
     r"GPU (?P<address>[0-9A-Fa-f:.]{7,16}) is already bound to (?P<driver>[A-Za-z0-9_\-]{2,30})"
 )
-_WITHDREW = re.compile(
+_WITHDREW = regex(
     r"No NVIDIA (?:GPU found|devices probed|graphics adapters? (?:found|probed))"
     r"|None of the NVIDIA (?:devices|graphics adapters) were initialized"
 )
-_MODESET = re.compile(
+_MODESET = regex(
     rf"nvidia-modeset: Loading NVIDIA (?:UNIX )?(?P<open>Open )?Kernel Mode Setting Driver for "
     rf"(?:UNIX platforms|\S{{1,12}})[ \t]{{1,4}}(?P<release>{_RELEASE})"
 )
@@ -307,13 +305,11 @@ class _Functions:
 
 # -- errors and other drivers -------------------------------------------------------------------
 
-_XID = re.compile(
+_XID = regex(
     r"NVRM: (?:GPU at [0-9A-Fa-f:.]{4,16}: )?Xid \((?:PCI:)?(?P<place>[0-9A-Fa-f:.]{4,16})\): "
     r"(?P<code>[0-9]{1,4})(?![0-9])"
 )
-_SXID = re.compile(
-    r"SXid \((?:PCI:)?(?P<place>[0-9A-Fa-f:.]{4,16})\): (?P<code>[0-9]{1,6})(?![0-9])"
-)
+_SXID = regex(r"SXid \((?:PCI:)?(?P<place>[0-9A-Fa-f:.]{4,16})\): (?P<code>[0-9]{1,6})(?![0-9])")
 _ERRORS_LIMIT = 200
 
 
@@ -332,16 +328,14 @@ def _errors(draft: Draft, lines: _Lines) -> None:
             draft.add(name, list(found), "kernel log", next(iter(found.values())))
 
 
-_NOUVEAU = re.compile(
+_NOUVEAU = regex(
     r"(?:\A|[\] ])nouveau (?P<address>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): "
     r"(?:NVIDIA |DRM: |drm: |bios: |fb: |fifo: |mmu: |vgaarb)"
 )
-_FRAMEBUFFER = re.compile(
+_FRAMEBUFFER = regex(
     r"fb[0-9]: (nouveau)(?:drm)?(?:fb)? frame buffer device|(?:\A|[\] ])(rivafb|nvidiafb): "
 )
-_LOADS = re.compile(
-    r"nvidia(?:-nvlink)?: (?:loading out-of-tree|module license|Nvlink Core is being)"
-)
+_LOADS = regex(r"nvidia(?:-nvlink)?: (?:loading out-of-tree|module license|Nvlink Core is being)")
 
 
 def _other_drivers(draft: Draft, lines: _Lines) -> None:

@@ -22,8 +22,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from envaudit import modinfo
-from envaudit.importers import Draft, Imported, Section, pci_address
+from envaudit.importers import Draft, Imported, Section, pci_address, regex
 from envaudit.importers.platform_words import tell_kernel
 from envaudit.importers.reading import numbered
 from envaudit.model import GPUS_LIMIT, Value
@@ -74,19 +73,19 @@ _DRIVER = r"[1-9][0-9]{1,3}\.[0-9]{1,4}(?:\.[0-9]{1,3})?"
 _MODULE = (
     r"nvidia(?:-?[0-9]{2,3}\w{0,10})?(?:-(?:current|open|srv|server|legacy|tesla)[\w.\-]{0,30})?"
 )
-_STATUS = re.compile(
+_STATUS = regex(
     rf"[ \t]*(?P<module>{_MODULE})(?:/|, )(?P<version>{_DRIVER})"
     rf"(?:, (?P<kernel>{_KERNEL}))?(?:, (?P<arch>\w{{2,12}}))?: "
     r"(?P<state>added|built|installed|broken)(?![a-z])"
 )
-_MAKE_LOG = re.compile(
+_MAKE_LOG = regex(
     rf"DKMS(?: \([^)\n]{{1,30}}\))? make\.log for (?P<module>{_MODULE})[-/](?P<version>{_DRIVER}) "
     rf"for kernel (?P<kernel>{_KERNEL})"
 )
-_BROKE = re.compile(r"\*\*\* \[|\berror: |\bError [0-9]|exit code: [1-9]")
-_BAD_STATUS = re.compile(rf"Bad return status for module build on kernel: (?P<kernel>{_KERNEL})")
-_CONSULT = re.compile(rf"/var/lib/dkms/(?P<module>{_MODULE})/(?P<version>{_DRIVER})/")
-_NO_DKMS = re.compile(r"dkms: (?:command )?not found|[Cc]ommand '?dkms'? not found")
+_BROKE = regex(r"\*\*\* \[|\berror: |\bError [0-9]|exit code: [1-9]")
+_BAD_STATUS = regex(rf"Bad return status for module build on kernel: (?P<kernel>{_KERNEL})")
+_CONSULT = regex(rf"/var/lib/dkms/(?P<module>{_MODULE})/(?P<version>{_DRIVER})/")
+_NO_DKMS = regex(r"dkms: (?:command )?not found|[Cc]ommand '?dkms'? not found")
 
 
 def _dkms(draft: Draft, section: Section, lines: _Lines) -> None:
@@ -166,10 +165,8 @@ _MODULES = (
     "nova_core",
     "gdrdrv",
 )
-_LSMOD_HEAD = re.compile(r"[ \t]*Module[ \t]+Size[ \t]+Used by")
-_LSMOD_ROW = re.compile(
-    r"[ \t]*(\w{2,60})[ \t]+([0-9]{3,12})[ \t]+(-?[0-9]{1,6})(?:[ \t]+(\S+))?\Z"
-)
+_LSMOD_HEAD = regex(r"[ \t]*Module[ \t]+Size[ \t]+Used by")
+_LSMOD_ROW = regex(r"[ \t]*(\w{2,60})[ \t]+([0-9]{3,12})[ \t]+(-?[0-9]{1,6})(?:[ \t]+(\S+))?\Z")
 _WHOLE_ROWS = 15
 """Fewer modules than this has no machine with a GPU: such a list was cut."""
 
@@ -201,7 +198,7 @@ def _lsmod(draft: Draft, section: Section, lines: _Lines) -> None:
         draft.add("driver.module.loaded", False, "lsmod: no nvidia")
 
 
-_GREP = re.compile(
+_GREP = regex(
     r"lsmod[ \t]*\|[ \t]*e?grep[ \t]+(?P<options>(?:-[A-Za-z]{1,4}[ \t]+){0,4})"
     r"(?P<quote>['\"]?)(?P<what>[\w|\\^ ]{2,80}?)(?P=quote)[ \t]*"
     r"(?:\|[ \t]*(?:sort|cat|tee)\b.*)?\Z"
@@ -226,17 +223,17 @@ def _looked_for(command: str) -> list[str]:
 
 # -- lspci --------------------------------------------------------------------------------------
 
-_FUNCTION = re.compile(
+_FUNCTION = regex(
     r"[ \t]*(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) "
     r"\"?(?P<class>[A-Za-z0-9][A-Za-z0-9 \-/]{2,40}?)(?: \[(?P<code>[0-9a-f]{4})\])?: "
     r"(?P<what>[^\n]{2,300})"
 )
-_IDS = re.compile(r"\[(10de:[0-9a-f]{4})\]", re.IGNORECASE)
-_MARKETED = re.compile(r"\[([A-Z][A-Za-z0-9 \-/+()]{1,60})\]")
-_SUBSYSTEM = re.compile(r"[ \t]+Subsystem: .*\[([0-9a-f]{4}:[0-9a-f]{4})\]", re.IGNORECASE)
-_IN_USE = re.compile(r"[ \t]*Kernel driver in use: (\S{2,40})")
-_CANDIDATES = re.compile(r"[ \t]*Kernel modules: \S")
-_EVERY_GPU = re.compile(
+_IDS = regex(r"\[(10de:[0-9a-f]{4})\]", re.IGNORECASE)
+_MARKETED = regex(r"\[([A-Z][A-Za-z0-9 \-/+()]{1,60})\]")
+_SUBSYSTEM = regex(r"[ \t]+Subsystem: .*\[([0-9a-f]{4}:[0-9a-f]{4})\]", re.IGNORECASE)
+_IN_USE = regex(r"[ \t]*Kernel driver in use: (\S{2,40})")
+_CANDIDATES = regex(r"[ \t]*Kernel modules: \S")
+_EVERY_GPU = regex(
     r"lspci\b[^|\n]{0,40}(?:\Z|\|[ \t]*e?grep[ \t]+(?:-[A-Za-z0-9]{1,3}[ \t]+){0,3}"
     r"['\"]?(?:nvidia|10de)['\"]?[ \t]*\Z)",
     re.IGNORECASE,
@@ -333,12 +330,12 @@ _SERVED = ("nvidia", "none")
 
 # -- modinfo, modprobe --------------------------------------------------------------------------
 
-_FIELD = re.compile(
+_FIELD = regex(
     r"(filename|version|license|signer|vermagic|sig_id|parm|name|description):"
     r"[ \t]+(\S[^\n]{0,300})"
 )
-_OF_NVIDIA = re.compile(r"/nvidia(?:-current|-open|-[0-9]{3})?(?:-open)?\.ko")
-_PLAIN_MODINFO = re.compile(r"(?:sudo[ \t]+)?modinfo[ \t]+(?:-F[ \t]*\w+[ \t]+)?nvidia\b(?![./])")
+_OF_NVIDIA = regex(r"/nvidia(?:-current|-open|-[0-9]{3})?(?:-open)?\.ko")
+_PLAIN_MODINFO = regex(r"(?:sudo[ \t]+)?modinfo[ \t]+(?:-F[ \t]*\w+[ \t]+)?nvidia\b(?![./])")
 
 
 def _modinfo(draft: Draft, section: Section, lines: _Lines) -> None:
@@ -358,6 +355,8 @@ def _modinfo(draft: Draft, section: Section, lines: _Lines) -> None:
     if re.fullmatch(_DRIVER, version):
         draft.add("driver.module.on_disk", version, "modinfo nvidia: version", line)
     license_, line = fields.get("license", ("", 0))
+    from envaudit import modinfo  # it brings much along
+
     source = "modinfo nvidia: license"
     draft.add("driver.module.on_disk_flavor", modinfo.flavor(license_), source, line)
     signer, line = fields.get("signer", ("", 0))
@@ -372,7 +371,7 @@ def _modinfo(draft: Draft, section: Section, lines: _Lines) -> None:
         tell_kernel(draft, magic.split()[0], "modinfo nvidia: vermagic", line)
 
 
-_NOT_FOUND = re.compile(
+_NOT_FOUND = regex(
     rf"modprobe: FATAL: Module (?P<module>[\w\-]{{2,40}}) not found"
     rf"(?: in directory /lib/modules/(?P<kernel>{_KERNEL}))?"
 )
@@ -392,7 +391,7 @@ def _modprobe(draft: Draft, lines: _Lines) -> None:
 
 # -- Secure Boot --------------------------------------------------------------------------------
 
-_STATE = re.compile(
+_STATE = regex(
     r"[ \t]*(?:SecureBoot (?P<mok>enabled|disabled)"
     r"|(?:UEFI )?Secure ?Boot(?: State)?[ \t]*: ?(?P<words>enabled|disabled|on|off|yes|no)\b"
     r"|(?P<none>EFI variables are not supported on this system"
@@ -421,13 +420,13 @@ def _secure_boot(draft: Draft, lines: _Lines) -> None:
 
 # -- nvidia-installer ---------------------------------------------------------------------------
 
-_INSTALLS = re.compile(
+_INSTALLS = regex(
     rf"(?:-> )?Installing NVIDIA driver version (?P<one>{_DRIVER})\.?\Z"
     rf"|(?:Uncompressing|Verifying) NVIDIA Accelerated Graphics Driver for \S{{3,20}} "
     rf"(?P<two>{_DRIVER})"
     rf"|nvidia-installer version: (?P<three>{_DRIVER})"
 )
-_SOURCES = re.compile(
+_SOURCES = regex(
     rf"Kernel (?:source|output) path: '/lib/modules/(?P<kernel>{_KERNEL})/(?:build|source)'"
 )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from envaudit.importers import regex
+
 _RELEASE = r"\d{3,4}\.\d+(?:\.\d+)*"
 """A driver release."""
 
@@ -36,7 +38,7 @@ def parse_compiler(text: str) -> str | None:
     return f"gcc {new.group(1)}" if new else None
 
 
-_PLACE = re.compile(
+_PLACE = regex(
     r"(root|resume(_offset)?|BOOT_IMAGE|initrd|crypt\w*|rd\.(luks|lvm|md|dm|iscsi|nvmf?|znet|dasd|zfcp"
     r"|neednet|route)\b.*|luks\..*|nfs(root|addrs)|ip|ipv6|nameserver|BOOTIF|hostname|systemd\.hostname"
     r"|systemd\.machine_id|ostree|ds|inst\..*|ks|url|autoinstall|netroot|iscsi.*|ifname|zfs|bootdev|real_root"
@@ -44,7 +46,7 @@ _PLACE = re.compile(
     re.IGNORECASE,
 )
 """Options that say where this machine's disks and networks are, or may hold a secret."""
-_IDENTITY = re.compile(
+_IDENTITY = regex(
     r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{32}|([0-9a-f]{2}:){5}[0-9a-f]{2}|\bUUID=|\bLABEL=|/dev/disk/"
     r"|/dev/mapper/|://|\b\d{1,3}(\.\d{1,3}){3}\b",
     re.IGNORECASE,

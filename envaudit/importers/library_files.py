@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.library_names import (
     SONAME,
     Copies,
@@ -33,26 +33,24 @@ from envaudit.importers.library_names import (
 
 _LIMIT = 4 << 20
 
-_LISTS = re.compile(
+_LISTS = regex(
     r"(?:^|[\s;&|])(?:ls|ll|dir|find|fd|locate|plocate|mlocate|whereis|readlink|realpath|tree|du|stat|"
     r"dpkg -L|rpm -ql|pacman -Ql)(?=\s|\Z)"
 )
-_MODE = re.compile(r"[-l][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]?[ \t]")
-_FILE = re.compile(
+_MODE = regex(r"[-l][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]?[ \t]")
+_FILE = regex(
     rf"((?:/|\./|~/|\$\w{{1,40}}/|\w[^\s:]{{0,200}}?/)[^\s:*]{{0,400}}/?|)({SONAME})\*?\Z"
 )
-_FOLDER = re.compile(r"((?:/|~/|\./|\$\w)[^\s:]{0,400}|\.):\Z")
-_ARGUMENT = re.compile(r"(?:[\"']?)((?:/|~|\.|\$\{?\w)[^\s\"'|;&*]{0,400})")
-_TOOLKIT = re.compile(r"((?:/[^\s/]{1,60}){0,6}?/)?cuda-(\d{1,2}\.\d{1,2}(?:\.\d{1,3})?)/?\Z")
-_SEARCHED = re.compile(
-    r"search|tried|trying|missing|not found|could not|looked|unable", re.IGNORECASE
-)
-_STRINGS = re.compile(
+_FOLDER = regex(r"((?:/|~/|\./|\$\w)[^\s:]{0,400}|\.):\Z")
+_ARGUMENT = regex(r"(?:[\"']?)((?:/|~|\.|\$\{?\w)[^\s\"'|;&*]{0,400})")
+_TOOLKIT = regex(r"((?:/[^\s/]{1,60}){0,6}?/)?cuda-(\d{1,2}\.\d{1,2}(?:\.\d{1,3})?)/?\Z")
+_SEARCHED = regex(r"search|tried|trying|missing|not found|could not|looked|unable", re.IGNORECASE)
+_STRINGS = regex(
     r"\b(?:strings|objdump|readelf|nm)\b[^|\n]{0,60}?[ \t]"
     r"((?:/|~|\$)[^\s|]{1,400}libstdc\+\+\.so[.\d]*)[^|\n]{0,40}"
     r"\|[ \t]*grep[ \t][^|\n]{0,20}?GLIBCXX(?:_3)?(?:\\?\.4)?[\"']?[ \t]*(?:\||\Z)"
 )
-_GLIBCXX = re.compile(r"GLIBCXX_3\.4\.(\d{1,3})(?!\d)")
+_GLIBCXX = regex(r"GLIBCXX_3\.4\.(\d{1,3})(?!\d)")
 
 
 class _Listed(NamedTuple):

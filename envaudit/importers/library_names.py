@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from envaudit.importers import Draft
+from envaudit.importers import Draft, regex
 from envaudit.libversion import family_of, is_main, version_in_name
 
 LISTED_LIMIT = 40
@@ -13,12 +13,12 @@ LISTED_LIMIT = 40
 
 SONAME = r"lib[A-Za-z0-9_+.-]{1,80}?\.so(?:\.\d{1,10}){0,4}"
 """Name of a library as files and the loader have it."""
-_OTHERS = re.compile(
+_OTHERS = regex(
     r"lib(?:cuda|nvidia-|nvcuvid|nvoptix|torch|c10|caffe2|stdc\+\+|tensorflow|onnxruntime|jax|xla|nvrtc|nv|cu)"
 )
-_DRIVER = re.compile(r"\.so\.(\d{3,4}\.\d+(?:\.\d+)*)\Z")
-_LIBSTDCXX = re.compile(r"libstdc\+\+\.so\.6\.0\.(\d{1,3})\Z")
-_SYSTEM = re.compile(
+_DRIVER = regex(r"\.so\.(\d{3,4}\.\d+(?:\.\d+)*)\Z")
+_LIBSTDCXX = regex(r"libstdc\+\+\.so\.6\.0\.(\d{1,3})\Z")
+_SYSTEM = regex(
     r"/(?:usr/)?lib(?:64|32)?/(?:(?:x86_64|aarch64|powerpc64le)-linux-gnu/)?(?:nvidia/(?:current/)?)?[^/]+\Z"
     r"|/usr/lib/wsl/(?:lib|drivers/[^/]+)/[^/]+\Z"
 )

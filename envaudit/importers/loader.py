@@ -16,7 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.library_names import (
     SONAME,
     Copies,
@@ -32,41 +32,39 @@ _LIMIT = 4 << 20
 _LINE_LIMIT = 2000
 
 _PATH = rf"(/(?:[^\s:()'\"`]{{0,400}}/)?({SONAME}))"
-_LDD = re.compile(
+_LDD = regex(
     rf"[ \t]{{0,16}}({SONAME}) => (?:(/[^\s()]{{1,500}})(?: \(0x[0-9a-f]+\))?|(not found))[ \t]*\Z"
 )
-_LDD_HEAD = re.compile(r"(\S{1,500}):\Z")
-_LDD_COMMAND = re.compile(r"\b(?:ldd|lddtree)\b((?:[ \t]+-\w+){0,3})[ \t]+([^\s|;&]{1,500})")
-_DEBUG = re.compile(
+_LDD_HEAD = regex(r"(\S{1,500}):\Z")
+_LDD_COMMAND = regex(r"\b(?:ldd|lddtree)\b((?:[ \t]+-\w+){0,3})[ \t]+([^\s|;&]{1,500})")
+_DEBUG = regex(
     rf"[ \t]*\d{{1,10}}:[ \t]+(?:calling (?:init|fini)|needed init): {_PATH}(?:[ \t]|\Z)"
 )
-_BINDING = re.compile(
-    rf"[ \t]*\d{{1,10}}:[ \t]+binding file (\S{{1,500}}) \[0\] to {_PATH} \[0\]: "
-)
-_NEEDED = re.compile(
+_BINDING = regex(rf"[ \t]*\d{{1,10}}:[ \t]+binding file (\S{{1,500}}) \[0\] to {_PATH} \[0\]: ")
+_NEEDED = regex(
     rf"[ \t]*\d{{1,10}}:[ \t]+file=({SONAME}) \[0\];[ \t]+needed by (\S{{1,500}}) \[0\]"
 )
-_CACHE = re.compile(rf"[ \t]{{0,16}}({SONAME}) \(([^()\n]{{1,80}})\) => (/\S{{1,500}})[ \t]*\Z")
-_CACHE_LINK = re.compile(rf"[ \t]{{1,16}}({SONAME}) -> ({SONAME})(?: \(changed\))?[ \t]*\Z")
-_CACHE_HEAD = re.compile(r"(/\S{1,400}):(?: \(from [^()\n]{1,300}\))?[ \t]*\Z")
-_MAPS = re.compile(
+_CACHE = regex(rf"[ \t]{{0,16}}({SONAME}) \(([^()\n]{{1,80}})\) => (/\S{{1,500}})[ \t]*\Z")
+_CACHE_LINK = regex(rf"[ \t]{{1,16}}({SONAME}) -> ({SONAME})(?: \(changed\))?[ \t]*\Z")
+_CACHE_HEAD = regex(r"(/\S{1,400}):(?: \(from [^()\n]{1,300}\))?[ \t]*\Z")
+_MAPS = regex(
     rf"[0-9a-f]{{6,16}}-[0-9a-f]{{6,16}} [r-][w-][x-][ps] [0-9a-f]{{6,16}} \S{{1,12}} \d{{1,20}}"
     rf"[ \t]+{_PATH}[ \t]*\Z"
 )
-_LSOF = re.compile(
+_LSOF = regex(
     rf"\S{{1,40}}[ \t]+\d{{1,10}}[ \t]+\S{{1,60}}[ \t]+(?:mem|DEL|txt)[ \t]+REG[ \t]"
     rf"[^\n]{{0,120}}?[ \t]{_PATH}[ \t]*\Z"
 )
-_OPENED = re.compile(
+_OPENED = regex(
     rf"(?:\[pid +\d+\] )?(?:\d+ +)?open(?:at)?\((?:AT_FDCWD, )?\"{_PATH}\", "
     r"O_RDONLY[^)\n]{0,40}\) += +\d+"
 )
-_ERROR = re.compile(
+_ERROR = regex(
     rf"{_PATH}: (?:undefined symbol: \S|symbol \S{{1,200}} version |"
     r"version `[\w.]{1,60}' not found)"
 )
-_REQUIRED_BY = re.compile(r"\(required by ([^\s()]{1,500})\)")
-_UNKNOWN_HOST = re.compile(r"x86-64|AArch64|64bit|hwcap", re.IGNORECASE)
+_REQUIRED_BY = regex(r"\(required by ([^\s()]{1,500})\)")
+_UNKNOWN_HOST = regex(r"x86-64|AArch64|64bit|hwcap", re.IGNORECASE)
 
 _HINTS = (
     " => ",

@@ -9,22 +9,20 @@ Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.
 
 from __future__ import annotations
 
-import re
-
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import numbered
 from envaudit.model import Value
 
 _MOST = 64
 _SONAME = r"[A-Za-z0-9_+\-]{1,60}\.so(?:\.[0-9]{1,10}){0,4}"
 _LIBRARY = rf"(?:{_SONAME}|[A-Za-z0-9_\-]{{1,60}}(?:\.[0-9]{{1,3}})?\.dll)"
-_NAME = re.compile(rf"(?<![\w./\\]){_LIBRARY}(?![\w])")
+_NAME = regex(rf"(?<![\w./\\]){_LIBRARY}(?![\w])")
 _OF_TENSORFLOW = (
     r"[Cc]ould(?:n't| not) (?:load|dlopen|open) (?:dynamic |CUDA )?library "
     rf"'?({_LIBRARY})(?![\w/]|\.\w)"
 )
 _SAYS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         rf"(?<![\w./\\-])({_SONAME}): cannot open shared object file",
         _OF_TENSORFLOW,
@@ -34,8 +32,8 @@ _SAYS = tuple(
         rf"[Cc]ould not (?:find|locate) ({_LIBRARY})(?![\w/])",
     )
 )
-_ANY_OF = re.compile(r"Unable to load any of \{([^{}\n]{1,600})\}")
-_OPENED = re.compile(rf"[Ss]uccessfully opened (?:dynamic library|CUDA library) ({_LIBRARY})")
+_ANY_OF = regex(r"Unable to load any of \{([^{}\n]{1,600})\}")
+_OPENED = regex(rf"[Ss]uccessfully opened (?:dynamic library|CUDA library) ({_LIBRARY})")
 _HINTS = (
     "cannot open shared object",
     "ould not load",

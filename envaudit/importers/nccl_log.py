@@ -6,17 +6,15 @@ node:174:239 [0] NCCL INFO cudaDriverVersion 12020
 
 from __future__ import annotations
 
-import re
-
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import cuda_version, numbered
 
-_VERSION = re.compile(
+_VERSION = regex(
     r"NCCL version:?[ \t]{1,4}([0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2})"
     r"(?:\+cuda([0-9]{1,2}\.[0-9]{1,2}))?"
 )
-_DRIVER = re.compile(r"NCCL INFO (?:[\w: ]{0,40})?cudaDriverVersion ([0-9]{4,6})(?![0-9])")
-_SETTING = re.compile(
+_DRIVER = regex(r"NCCL INFO (?:[\w: ]{0,40})?cudaDriverVersion ([0-9]{4,6})(?![0-9])")
+_SETTING = regex(
     r"NCCL INFO (?:\w{1,40}: )?(NCCL_[A-Z0-9_]{1,40}) set by environment to "
     r"([^\s\n]{1,200}?)\.?(?:\s|\Z)"
 )

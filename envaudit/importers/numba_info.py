@@ -16,19 +16,17 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import tell_platform
 from envaudit.importers.reading import cuda_version, numbered, release
 
-_FIELD = re.compile(
+_FIELD = regex(
     r"[ \t]{0,4}(CUDA Driver Version|CUDA Runtime Version|CUDA Device Initialized|Python Version|"
     r"Platform|Platform Name|Machine|libcuda?|glibc version|GLIBC version|Python Implementation)"
     r"[ \t]{1,60}: ?([^\n]{1,200})\Z"
 )
-_DEVICE = re.compile(
-    r"[ \t]{0,4}id ([0-9]{1,3})[ \t]+b?['\"]([^'\"\n]{1,80})['\"][ \t]+\[[A-Z ]{4,40}"
-)
-_CAPABILITY = re.compile(r"[ \t]*[Cc]ompute [Cc]apability: ([0-9]{1,2}\.[0-9])\s*\Z")
+_DEVICE = regex(r"[ \t]{0,4}id ([0-9]{1,3})[ \t]+b?['\"]([^'\"\n]{1,80})['\"][ \t]+\[[A-Z ]{4,40}")
+_CAPABILITY = regex(r"[ \t]*[Cc]ompute [Cc]apability: ([0-9]{1,2}\.[0-9])\s*\Z")
 _HINTS = (
     "__CUDA Information__",
     "__Hardware Information__",

@@ -18,11 +18,10 @@ not printed stays unknown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section, pci_address, pci_id, regex
 from envaudit.importers.nvidia_smi_words import (
     amount,
     as_is,
@@ -45,14 +44,14 @@ from envaudit.importers.reading import numbered
 from envaudit.model import GPUS_LIMIT, Value
 
 _START = "NVSMI LOG"
-_HEAD = re.compile(
+_HEAD = regex(
     r"[ \t]*(Driver Version|KMD Version|CUDA Version|CUDA UMD Version|Attached GPUs)"
     r"[ \t]{1,60}:[ \t]*(\S[^\n]{0,200})\Z"
 )
-_GPU = re.compile(
+_GPU = regex(
     r"[ \t]*GPU[ \t]+((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])[ \t]*\Z"
 )
-_TITLE = re.compile(r"[A-Za-z][A-Za-z0-9 ./()\-]{1,60}\Z")
+_TITLE = regex(r"[A-Za-z][A-Za-z0-9 ./()\-]{1,60}\Z")
 _DEPTH_LIMIT = 8
 
 
@@ -101,7 +100,7 @@ def parse(section: Section) -> Imported:
         return draft.done()
     if _START in section.text:
         draft.add("smi.status", "ok", "nvidia-smi -q")
-    lost = {gone.index: gone for gone in no_handles(section.text) if gone.index is not None}
+    lost = {gone.gpu: gone for gone in no_handles(section.text) if gone.gpu is not None}
     chosen = _chosen(section.command)
     numbers = (n for n in range(GPUS_LIMIT) if n not in lost)
     for gpu in gpus:
@@ -116,7 +115,7 @@ def parse(section: Section) -> Imported:
     return draft.done()
 
 
-_CHOSEN = re.compile(r"nvidia-smi\b[^|\n]{0,200}?[ \t](?:-i|--id)[ =]?([0-9]{1,3})(?![0-9,:.])")
+_CHOSEN = regex(r"nvidia-smi\b[^|\n]{0,200}?[ \t](?:-i|--id)[ =]?([0-9]{1,3})(?![0-9,:.])")
 
 
 def _chosen(command: str) -> int | None:
@@ -348,7 +347,7 @@ def _sickness(leaves: _Leaves) -> _Leaf | None:
     )
 
 
-_HEXADECIMAL = re.compile(r"0x([0-9A-Fa-f]{8})\Z")
+_HEXADECIMAL = regex(r"0x([0-9A-Fa-f]{8})\Z")
 
 
 def _ids(draft: Draft, number: int, leaves: _Leaves) -> None:
@@ -360,7 +359,7 @@ def _ids(draft: Draft, number: int, leaves: _Leaves) -> None:
         draft.add(f"gpu.{number}.pci.id", ids, "nvidia-smi -q: PCI Device Id", found[0].line)
 
 
-_REASON = re.compile(r"Clocks (?:Event|Throttle) Reasons/(?:[^/]{1,60}/)?([A-Za-z ]{1,60})\Z")
+_REASON = regex(r"Clocks (?:Event|Throttle) Reasons/(?:[^/]{1,60}/)?([A-Za-z ]{1,60})\Z")
 _REASON_NAMES = {"idle": "gpu_idle", "display_clocks_setting": "display_clock_setting"}
 
 

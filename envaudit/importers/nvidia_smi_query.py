@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section, pci_address, pci_id, regex
 from envaudit.importers.nvidia_smi_words import (
     amount,
     as_is,
@@ -32,7 +32,7 @@ from envaudit.importers.nvidia_smi_words import (
 from envaudit.importers.reading import numbered
 from envaudit.model import GPUS_LIMIT, Value
 
-_QUERY = re.compile(r"nvidia-smi\b[^|;\n]{0,200}?--query-gpu[= ]['\"]?([A-Za-z0-9_.,]{2,1500})")
+_QUERY = regex(r"nvidia-smi\b[^|;\n]{0,200}?--query-gpu[= ]['\"]?([A-Za-z0-9_.,]{2,1500})")
 _HINTS = ("NVIDIA-SMI version", "GPU0", "name", "driver_version", "memory.", "compute_cap")
 
 
@@ -53,7 +53,7 @@ def parse(section: Section) -> Imported:
 
 # -- --version ----------------------------------------------------------------------------------
 
-_VERSION_LINE = re.compile(
+_VERSION_LINE = regex(
     r"[ \t]*(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA UMD|CUDA) [Vv]ersion[ \t]{0,20}:[ \t]*(\S[^\n]{0,100})"
 )
 _VERSION_FACTS = {
@@ -162,14 +162,14 @@ _COLUMNS = {
     "count": _Column("gpu.count", _unit("")),
 }
 _PLAIN = frozenset({"index", "name", "uuid", "serial", "count", "timestamp", "pstate"})
-_WORD = re.compile(r"([a-z][A-Za-z0-9_.]{1,80})(?: \[[A-Za-z%/]{1,6}\])?\Z")
-_LIKE_A_GPU = re.compile(
+_WORD = regex(r"([a-z][A-Za-z0-9_.]{1,80})(?: \[[A-Za-z%/]{1,6}\])?\Z")
+_LIKE_A_GPU = regex(
     r"(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|Titan|GRID|RTX|GTX|Graphics Device|Orin|Xavier|Thor)\b"
     r"[\w ./()+\-]{0,70}\Z|[A-Z]{1,3}[0-9]{1,4}[\w ./\-]{0,60}\Z"
 )
-_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.([a-z_]{2,60})\Z")
-_ONE = re.compile(r"[ \t](?:-i|--id)[ =]?([0-9]{1,3})(?![0-9,:.])")
-_NARROWED = re.compile(r"[|;]|[ \t](?:-i|--id)\b|&&")
+_REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{2,60})\Z")
+_ONE = regex(r"[ \t](?:-i|--id)[ =]?([0-9]{1,3})(?![0-9,:.])")
+_NARROWED = regex(r"[|;]|[ \t](?:-i|--id)\b|&&")
 
 
 def _columns(line: str, asked: bool) -> list[str] | None:
@@ -288,7 +288,7 @@ def _row(draft: Draft, index: int, columns: Sequence[str], cells: Sequence[str],
 
 # -- topo ---------------------------------------------------------------------------------------
 
-_LINK = re.compile(r"NV[0-9]{1,2}\Z|PIX\Z|PXB\Z|PHB\Z|NODE\Z|SYS\Z|SOC\Z|PSB\Z")
+_LINK = regex(r"NV[0-9]{1,2}\Z|PIX\Z|PXB\Z|PHB\Z|NODE\Z|SYS\Z|SOC\Z|PSB\Z")
 _PEER = {
     "OK": "ok",
     "CNS": "chipset not supported",
@@ -298,7 +298,7 @@ _PEER = {
     "NS": "not supported",
     "U": "unknown",
 }
-_ROW = re.compile(r"[ \t]*GPU([0-9]{1,3})[ \t]{1,8}(\S.*)")
+_ROW = regex(r"[ \t]*GPU([0-9]{1,3})[ \t]{1,8}(\S.*)")
 
 
 def _matrix(draft: Draft, section: Section, lines: Sequence[tuple[int, str]]) -> None:

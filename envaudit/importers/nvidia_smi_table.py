@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from envaudit.importers import Draft, Imported, Section, lines_of, pci_address
+from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, regex
 from envaudit.importers.nvidia_smi_words import (
     amount,
     corrupted_inforoms,
@@ -41,18 +41,18 @@ _LIMIT = 4 << 20
 _MAX_LINES = 10_000
 """Most lines of a table: GPUs, MIG devices and processes."""
 
-_HEADING = re.compile(
+_HEADING = regex(
     r"NVIDIA-SMI[ \t]+([^ \t\n|]{1,40})[ \t]+(?:Driver|KMD) Version:[ \t]*([^ \t\n|]{1,40})"
     r"(?:[ \t]+CUDA (?:UMD )?Version:[ \t]*([^ \t\n|]{1,40}))?"
     r"(?=[^\n]{0,200}[|\n])"  # a line that was cut may have lost digits
 )
-_LISTED = re.compile(
+_LISTED = regex(
     r"^[ \t]*GPU ([0-9]{1,3}): ([^\n]{1,120}?) \(UUID: ([A-Za-z0-9-]{8,60})\)[ \t]*$"
     r"|^[ \t]+MIG ([0-9a-z.+]{1,40})[ \t]+Device[ \t]+[0-9]{1,3}: \(UUID: [^\n)]{1,120}\)[ \t]*$",
     re.MULTILINE,
 )
 
-_READS = re.compile(
+_READS = regex(
     r"^[ \t]*[|+].*$|^\w{3} \w{3} +\d+ [\d:]{8} \d{4}[ \t]*$|^GPU \d+: .*$", re.MULTILINE
 )
 
@@ -76,13 +76,14 @@ def parse(section: Section) -> Imported:
         plain = _plain(lines, first)
         again = _HEADING.search(plain[0]) or heading
         draft.add("smi.status", "ok", "nvidia-smi")
-        _heading(draft, *again.groups())
+        _heading(draft, first + 1, *again.groups())
         draft.read(*(first + 1 + n for n, line in enumerate(plain) if line[:1] in ("|", "+")))
-        _Table(draft, text).read(plain[1:])
+        _Table(draft, text).read(plain[1:], first + 2)
         if _HEADING.search(text, heading.end()):
             draft.note("the text has more than one nvidia-smi table; the first was read")
     elif failed is not None:
-        draft.add("smi.status", failed, "nvidia-smi")
+        line = next((n for n, said in enumerate(text.split("\n"), 1) if failed[:20] in said), None)
+        draft.add("smi.status", failed, "nvidia-smi", line)
         draft.add("nvml.status", nvml_error(text), "nvidia-smi")
         draft.add("nvml.version", nvml_version(text), "nvidia-smi: NVML library version")
         if failed.startswith("No devices"):
@@ -104,13 +105,14 @@ def _plain(lines: Sequence[str], first: int) -> list[str]:
     Markdown escapes, a log's prefix in front of every line, and lines that a narrow terminal
     wrapped. Every line keeps its place: what was joined to a line leaves an empty one.
     """
-    table = [
-        re.sub(r"\\(?=[|+\-])", "", line) if "\\" in line else line for line in lines[first:]
-    ]
+    table = [re.sub(r"\\(?=[|+\-])", "", line) if "\\" in line else line for line in lines[first:]]
     prefix = table[0].find("| NVIDIA-SMI")
-    if prefix > 0 and table[0][:prefix].strip(" \t>"):
+    before = table[0][: max(prefix, 0)]
+    if before.strip(" \t>"):
+        # Times differ from line to line, but not in length.
         table = [
-            line[prefix:] if line[prefix : prefix + 1] in ("|", "+") else line for line in table
+            line[prefix:] if line.startswith(before) or line[prefix : prefix + 1] in "|+" else line
+            for line in table
         ]
     if table[0].rstrip().endswith("|") or len(table) < 2 or not _ends_a_row(table[1]):
         return table
@@ -131,17 +133,22 @@ def _ends_a_row(line: str) -> bool:
     return line[:1] not in ("|", "+") and line.rstrip().endswith("|")
 
 
-def _heading(draft: Draft, own: str, driver: str, cuda: str | None) -> None:
-    draft.add("smi.version", version(own), "nvidia-smi: NVIDIA-SMI")
-    _cell(draft, "driver.version", driver, version, "Driver Version")
+def _heading(draft: Draft, line: int, own: str, driver: str, cuda: str | None) -> None:
+    draft.add("smi.version", version(own), "nvidia-smi: NVIDIA-SMI", line)
+    _cell(draft, "driver.version", driver, version, "Driver Version", line)
     if cuda is None:
         draft.gap("driver.cuda.version", "this nvidia-smi does not print it")
     else:
-        _cell(draft, "driver.cuda.version", cuda, version, "CUDA Version")
+        _cell(draft, "driver.cuda.version", cuda, version, "CUDA Version", line)
 
 
 def _cell(
-    draft: Draft, name: str, text: str, read: Callable[[str], Value | None], column: str
+    draft: Draft,
+    name: str,
+    text: str,
+    read: Callable[[str], Value | None],
+    column: str,
+    line: int,
 ) -> None:
     """Tell what a cell says; nothing for N/A; a gap for what is neither."""
     if is_absent(text):
@@ -150,7 +157,7 @@ def _cell(
     if value is None:
         draft.gap(name, f"nvidia-smi printed {text.strip()[:60]!r}")
     else:
-        draft.add(name, value, f"nvidia-smi: {column}")
+        draft.add(name, value, f"nvidia-smi: {column}", line)
 
 
 def _on(text: str) -> str | None:
@@ -177,14 +184,14 @@ def _watts(text: str) -> int | float | None:
     return amount(text, "W")
 
 
-_BUS = re.compile(r"[ \t]*([0-9A-Fa-f:]{5,14}\.[0-9A-Fa-f]|N/A)(?=[ \t]|\Z)")
-_GPU = re.compile(r"[ \t]*([0-9]{1,3})[ \t]+([^ \t].*?)[ \t]*\Z")
-_PROCESS = re.compile(
+_BUS = regex(r"[ \t]*([0-9A-Fa-f:]{5,14}\.[0-9A-Fa-f]|N/A)(?=[ \t]|\Z)")
+_GPU = regex(r"[ \t]*([0-9]{1,3})[ \t]+([^ \t].*?)[ \t]*\Z")
+_PROCESS = regex(
     r"[ \t]*([0-9]{1,3})[ \t]+(?:(?:[0-9]+|N/A)[ \t]+(?:[0-9]+|N/A)[ \t]+)?[0-9]+[ \t]+"
     r"(?:C|G|M|C\+G|M\+C)[ \t]"
 )
-_MIG = re.compile(r"[ \t]*([0-9]{1,3})(?:[ \t]+[0-9]{1,3}){3}[ \t]*\Z")
-_WORDS = re.compile(r"[ \t]+")
+_MIG = regex(r"[ \t]*([0-9]{1,3})(?:[ \t]+[0-9]{1,3}){3}[ \t]*\Z")
+_WORDS = regex(r"[ \t]+")
 
 
 class _Table:
@@ -194,6 +201,7 @@ class _Table:
         self.draft = draft
         self.lost = no_handles(text)
         self.warned = corrupted_inforoms(text)
+        self.line = 0
         self.part = "columns"
         self.columns = ""
         self.seen: list[int] = []
@@ -206,8 +214,9 @@ class _Table:
         self.processes: dict[int, int] | None = None
         self.migs: dict[int, list[Value]] = {}
 
-    def read(self, lines: Sequence[str]) -> None:
-        for raw in lines:
+    def read(self, lines: Sequence[str], first: int) -> None:
+        """Take the lines below the heading in; the first of them has this number."""
+        for self.line, raw in enumerate(lines, first):
             line = raw.strip(" \t>")  # a quoted reply has ">" in front
             if len(line) > 400:
                 break
@@ -266,7 +275,7 @@ class _Table:
             self.tell("mig.current", cells[2], _on, "MIG M.")
 
     def tell(self, name: str, text: str, read: Callable[[str], Value | None], column: str) -> None:
-        _cell(self.draft, f"gpu.{self.open}.{name}", text, read, column)
+        _cell(self.draft, f"gpu.{self.open}.{name}", text, read, column, self.line)
 
     def identity(self, gpu: int, name: str, bus: str, ecc: str) -> None:
         flag = ""
@@ -278,10 +287,12 @@ class _Table:
         if "Persistence-M" in self.columns:
             self.tell("persistence_mode", flag, _on, "Persistence-M")
         elif re.fullmatch(r"WDDM|TCC|MCDM|WDM", flag):
-            self.draft.add(f"gpu.{gpu}.driver_model", flag, "nvidia-smi: Driver-Model")
+            self.draft.add(f"gpu.{gpu}.driver_model", flag, "nvidia-smi: Driver-Model", self.line)
         ecc = ecc.strip()
         if ecc.isascii() and ecc.isdigit():
-            self.draft.add(f"gpu.{gpu}.ecc.current", "enabled", "nvidia-smi: Uncorr. ECC")
+            self.draft.add(
+                f"gpu.{gpu}.ecc.current", "enabled", "nvidia-smi: Uncorr. ECC", self.line
+            )
             self.tell("ecc.uncorrected", ecc, lambda text: amount(text, ""), "Uncorr. ECC")
         else:
             self.tell("ecc.current", ecc, _on, "Uncorr. ECC")
@@ -333,14 +344,14 @@ class _Table:
         draft = self.draft
         shown = list(self.seen)
         for lost in self.lost:
-            if lost.index is None or lost.index in self.seen:
+            if lost.gpu is None or lost.gpu in self.seen:
                 draft.gap("gpu.count", lost.line)
                 draft.gap("gpu.*.*", lost.line)
                 continue
-            self.seen.append(lost.index)
-            draft.add(f"gpu.{lost.index}.status", lost.error, "nvidia-smi")
-            draft.add(f"gpu.{lost.index}.pci.address", lost.address, "nvidia-smi")
-            draft.gap(f"gpu.{lost.index}.*", lost.line)
+            self.seen.append(lost.gpu)
+            draft.add(f"gpu.{lost.gpu}.status", lost.error, "nvidia-smi")
+            draft.add(f"gpu.{lost.gpu}.pci.address", lost.address, "nvidia-smi")
+            draft.gap(f"gpu.{lost.gpu}.*", lost.line)
         for gpu, sizes in self.migs.items():
             draft.add(f"gpu.{gpu}.mig.instances", list(sizes), "nvidia-smi: MIG devices")
         if self.processes is not None:
@@ -358,7 +369,7 @@ class _Table:
         elif sorted(self.seen) != list(range(len(self.seen))):
             draft.cut("the nvidia-smi table leaves GPUs out")
             draft.gap("gpu.count", "the nvidia-smi table leaves GPUs out")
-        elif all(lost.index is not None for lost in self.lost):
+        elif all(lost.gpu is not None for lost in self.lost):
             draft.add("gpu.count", len(self.seen), "nvidia-smi: rows of the table")
         draft.gap("gpu.*.*", "the nvidia-smi table does not tell it")
 
@@ -371,6 +382,7 @@ def _list(draft: Draft, text: str) -> None:
     """
     found: list[int] = []
     migs: dict[int, list[Value]] = {}
+    line, at = 1, 0
     for match in _LISTED.finditer(text):
         if match[1] is None:
             if found:
@@ -380,8 +392,10 @@ def _list(draft: Draft, text: str) -> None:
         if gpu in found:  # a second list, of a container for example
             break
         found.append(gpu)
-        draft.replace(f"gpu.{gpu}.name", match[2], "nvidia-smi -L")
-        draft.add(f"gpu.{gpu}.uuid", match[3], "nvidia-smi -L")
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        draft.replace(f"gpu.{gpu}.name", match[2], "nvidia-smi -L", line)
+        draft.add(f"gpu.{gpu}.uuid", match[3], "nvidia-smi -L", line)
     for gpu, names in migs.items():
         draft.add(f"gpu.{gpu}.mig.instances", list(names), "nvidia-smi -L")
     if not found:

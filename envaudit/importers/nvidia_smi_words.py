@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from envaudit.importers import pci_address
+from envaudit.importers import pci_address, regex
 
 _ABSENT = frozenset(
     {
@@ -33,7 +33,7 @@ def is_sick(text: str) -> bool:
     return text.strip().strip("[]") in _SICK
 
 
-_AMOUNT = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?[ \t]*([A-Za-z%]*)\Z")
+_AMOUNT = regex(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?[ \t]*([A-Za-z%]*)\Z")
 
 
 def amount(text: str, unit: str) -> int | float | None:
@@ -102,7 +102,7 @@ def as_is(text: str) -> str | None:
     return text if len(text) <= 200 else None
 
 
-_VERSION = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,4}(?![^ \t[])")
+_VERSION = regex(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,4}(?![^ \t[])")
 
 
 def version(text: str) -> str | None:
@@ -115,7 +115,7 @@ def version(text: str) -> str | None:
 
 
 _FAILURES = tuple(
-    re.compile(rf"^[ \t]*({sentence})", re.MULTILINE)
+    regex(rf"^[ \t]*({sentence})", re.MULTILINE)
     for sentence in (
         r"NVIDIA-SMI (?:has failed|couldn't|could not)\b[^\n|]*",
         r"Failed to initialize NVML:[^\n]*",
@@ -139,8 +139,8 @@ def failure(text: str) -> str | None:
     return None
 
 
-_NVML = re.compile(r"Failed to (?:initialize|properly shut ?down) NVML:[ \t]*([^\n]{1,200})")
-_NVML_VERSION = re.compile(r"^[ \t]*NVML library version:[ \t]*([0-9]+(?:\.[0-9]+)+)", re.MULTILINE)
+_NVML = regex(r"Failed to (?:initialize|properly shut ?down) NVML:[ \t]*([^\n]{1,200})")
+_NVML_VERSION = regex(r"^[ \t]*NVML library version:[ \t]*([0-9]+(?:\.[0-9]+)+)", re.MULTILINE)
 
 
 def nvml_error(text: str) -> str | None:
@@ -155,18 +155,17 @@ def nvml_version(text: str) -> str | None:
     return match[1] if match else None
 
 
-@dataclass(frozen=True, slots=True)
-class NoHandle:
+class NoHandle(NamedTuple):
     """A GPU that nvidia-smi could not get hold of."""
 
-    index: int | None
+    gpu: int | None
     """None where this nvidia-smi does not print it."""
     address: str | None
     error: str
     line: str
 
 
-_NO_HANDLE = re.compile(
+_NO_HANDLE = regex(
     r"^[ \t]*(Unable to determine the device handle for "
     r"(?:GPU|gpu)[ \t]?(?:([0-9]{1,3})(?=[ \t]*:[ \t]))?[ \t]*:?[ \t]*"
     r"((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])?[ \t]*:[ \t]*"
@@ -197,7 +196,7 @@ def no_handles(text: str) -> list[NoHandle]:
     return found
 
 
-_INFOROM = re.compile(
+_INFOROM = regex(
     r"^[ \t]*WARNING: (infoROM is corrupted) at gpu ([0-9A-Fa-f:.]{7,16})", re.MULTILINE
 )
 

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, pci_id, regex
 from envaudit.importers.nvidia_smi_words import (
     amount,
     as_is,
@@ -60,9 +60,7 @@ _NOT_TOLD = (
     "gpu.*.xid",
 )
 
-_READS = re.compile(
-    r"<\?xml[^>\n]*>|<!DOCTYPE[^>\n]*>|(?s:<nvidia_smi_log>.*?(?:</nvidia_smi_log>|\Z))"
-)
+_READS = regex(r"<\?xml[^>\n]*>|<!DOCTYPE[^>\n]*>|(?s:<nvidia_smi_log>.*?(?:</nvidia_smi_log>|\Z))")
 
 
 def recognises(section: Section) -> bool:
@@ -206,7 +204,7 @@ def _tell(
 
 def _gpus(draft: Draft, document: _Document, said: str, *, whole: bool) -> None:
     lost = no_handles(said)
-    taken = {gpu.index for gpu in lost if gpu.index is not None}
+    taken = {each.gpu for each in lost if each.gpu is not None}
     numbers = [n for n in range(len(document.gpus) + len(taken)) if n not in taken]
     warned = corrupted_inforoms(said)
     _, text = _first(document.head, ("attached_gpus",))
@@ -214,12 +212,12 @@ def _gpus(draft: Draft, document: _Document, said: str, *, whole: bool) -> None:
     for number, gpu in zip(numbers, document.gpus, strict=False):
         _gpu(draft, number, gpu, warned)
     for gone in lost:
-        if gone.index is None:
+        if gone.gpu is None:
             draft.gap("gpu.*.*", gone.line)
             continue
-        draft.add(f"gpu.{gone.index}.status", gone.error, "nvidia-smi -q -x")
-        draft.add(f"gpu.{gone.index}.pci.address", gone.address, "nvidia-smi -q -x")
-        draft.gap(f"gpu.{gone.index}.*", gone.line)
+        draft.add(f"gpu.{gone.gpu}.status", gone.error, "nvidia-smi -q -x")
+        draft.add(f"gpu.{gone.gpu}.pci.address", gone.address, "nvidia-smi -q -x")
+        draft.gap(f"gpu.{gone.gpu}.*", gone.line)
     count = amount(text, "")
     answered = len(document.gpus) + len(taken)
     if not whole:
@@ -362,7 +360,7 @@ def _sickness(gpu: _Leaves) -> str:
     return ""
 
 
-_REASON = re.compile(r"clocks_(event|throttle)_reasons/clocks_\1_reason_([a-z_]{1,60})\Z")
+_REASON = regex(r"clocks_(event|throttle)_reasons/clocks_\1_reason_([a-z_]{1,60})\Z")
 
 
 def _reasons(draft: Draft, number: int, gpu: _Leaves) -> None:

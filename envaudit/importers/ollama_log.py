@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import dotted, is_driver, numbered, release
 
-_PAIR = re.compile(r'\b([a-z_]{2,20})=(?:"([^"\n]{0,200})"|([^\s"]{1,200}))')
-_DRIVER_LINE = re.compile(r"CUDA driver version:? ([0-9]{1,3}\.[0-9.]{1,10})(?![\w.])")
-_LISTENING = re.compile(r"Listening on [^\n]{1,80}\(version ([0-9][0-9A-Za-z.\-+]{1,30})\)")
-_VERSION = re.compile(r"[ \t]*(?:ollama|client) version is ([0-9][0-9A-Za-z.\-+]{1,30})")
-_OLD_CAPABILITY = re.compile(
+_PAIR = regex(r'\b([a-z_]{2,20})=(?:"([^"\n]{0,200})"|([^\s"]{1,200}))')
+_DRIVER_LINE = regex(r"CUDA driver version:? ([0-9]{1,3}\.[0-9.]{1,10})(?![\w.])")
+_LISTENING = regex(r"Listening on [^\n]{1,80}\(version ([0-9][0-9A-Za-z.\-+]{1,30})\)")
+_VERSION = regex(r"[ \t]*(?:ollama|client) version is ([0-9][0-9A-Za-z.\-+]{1,30})")
+_OLD_CAPABILITY = regex(
     r"(?:CUDA |cuda driver |)[Cc]ompute [Cc]apability (?:detected: )?([0-9]{1,2}\.[0-9])(?![\w.])"
 )
-_OLD_INDEX = re.compile(r"\[([0-9]{1,2})\] CUDA ")
-_OLD_NAME = re.compile(r"\[([0-9]{1,2})\] CUDA device name: ([^\n]{1,80})")
-_LIBCUDA = re.compile(
+_OLD_INDEX = regex(r"\[([0-9]{1,2})\] CUDA ")
+_OLD_NAME = regex(r"\[([0-9]{1,2})\] CUDA device name: ([^\n]{1,80})")
+_LIBCUDA = regex(
     r"lib(?:cuda|nvidia-ml)\.so\.([1-9][0-9]{2}\.[0-9]{1,4}(?:\.[0-9]{1,3})?)(?![\w.])"
 )
-_DEVICE = re.compile(
+_DEVICE = regex(
     r"[ \t]*Device ([0-9]{1,3}): ([^,\n]{1,80}), compute capability ([0-9]{1,2}\.[0-9])(?![\w.])"
 )
 _HINTS = (

@@ -12,25 +12,19 @@ A library that a build asks for carries the CUDA release of the build in its nam
 
 from __future__ import annotations
 
-import re
-
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.reading import numbered
 
-_ASKS = re.compile(
+_ASKS = regex(
     r"onnxruntime_providers_(?:cuda|shared)?[^\n]{0,120}?"
-    r"(?:libcublas|libcublasLt|libcudart|libcufft|libcurand)\.so\.([0-9]{1,2})(?:\.0)?:"
+    r"(?:libcublas|libcublasLt|libcudart)\.so\.([0-9]{1,2})(?:\.0)?:"
 )
-_REQUIRES = re.compile(
+_REQUIRES = regex(
     r"Require cuDNN ([0-9]{1,2})\.(?:\*|[0-9x]{1,2}) and CUDA ([0-9]{1,2})\.(?:\*|[0-9x]{1,2})"
 )
-_AVAILABLE = re.compile(
-    r"[Aa]vailable providers: ?[\['\"]{0,2}((?:[\w'\", ]{0,400})?ExecutionProvider)"
-)
-_PROVIDER = re.compile(r"\w+ExecutionProvider")
-_CUPY = re.compile(
-    r"CuPy failed to load lib(?:nvrtc|cublas|cublasLt|cudart)\.so\.([0-9]{2})(?![\w.])"
-)
+_AVAILABLE = regex(r"[Aa]vailable providers: ?[\['\"]{0,2}((?:[\w'\", ]{0,400})?ExecutionProvider)")
+_PROVIDER = regex(r"\w+ExecutionProvider")
+_CUPY = regex(r"CuPy failed to load lib(?:nvrtc|cublas|cublasLt|cudart)\.so\.([0-9]{2})(?![\w.])")
 _HINTS = ("onnxruntime", "ExecutionProvider", "CuPy failed to load")
 CPU_PROVIDERS = frozenset({"CPUExecutionProvider", "AzureExecutionProvider"})
 """What every build has, the one without a GPU too."""

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.stack import wanted
 
 _LIMIT = 4 << 20
@@ -32,91 +32,91 @@ _ARCH = r"(?::([a-z0-9-]{2,12}))?"
 _VERSION = r"([0-9][A-Za-z0-9.+~:_^-]{0,99})"
 _RPM_ARCH = r"(x86_64|noarch|aarch64|i[3-6]86|ppc64le|s390x|sbsa)"
 
-_DPKG = re.compile(
+_DPKG = regex(
     rf"[ \t]{{0,4}}([uirphUIRPH][ncHUFWtiA])[ R]?[ \t]+{_NAME}{_ARCH}[ \t]+{_VERSION}(?:[ \t]|\Z)"
 )
-_DPKG_UNKNOWN = re.compile(rf"[ \t]{{0,4}}[up]n[ \t]+{_NAME}{_ARCH}[ \t]+<none>")
-_DPKG_RULE = re.compile(r"\+\+\+-(=+)-(=+)-")
-_APT_LIST = re.compile(
+_DPKG_UNKNOWN = regex(rf"[ \t]{{0,4}}[up]n[ \t]+{_NAME}{_ARCH}[ \t]+<none>")
+_DPKG_RULE = regex(r"\+\+\+-(=+)-(=+)-")
+_APT_LIST = regex(
     rf"[ \t]{{0,4}}{_NAME}/([^ \t\n]{{1,200}})[ \t]+{_VERSION}"
     r"[ \t]+([a-z0-9-]{2,12})[ \t]*\[([^\]\n]{1,120})\]?"
 )
-_APT_FROM = re.compile(rf":[ ]?{_VERSION}\Z")
-_POLICY = re.compile(rf"{_NAME}{_ARCH}:\Z")
-_POLICY_FIRST = re.compile(r"  [^ \t:\uff1a][^:\uff1a\n]{0,40}[:\uff1a][ ]{0,60}(\S{1,100})")
-_SHOW = re.compile(rf"Package: {_NAME}\Z")
-_SETTING_UP = re.compile(rf"Setting up {_NAME}{_ARCH} \({_VERSION}\) \.\.\.")
-_NEVRA = re.compile(
+_APT_FROM = regex(rf":[ ]?{_VERSION}\Z")
+_POLICY = regex(rf"{_NAME}{_ARCH}:\Z")
+_POLICY_FIRST = regex(r"  [^ \t:\uff1a][^:\uff1a\n]{0,40}[:\uff1a][ ]{0,60}(\S{1,100})")
+_SHOW = regex(rf"Package: {_NAME}\Z")
+_SETTING_UP = regex(rf"Setting up {_NAME}{_ARCH} \({_VERSION}\) \.\.\.")
+_NEVRA = regex(
     rf"{_NAME}-(?:([0-9]{{1,3}}):)?([0-9][A-Za-z0-9.+~_^]{{0,60}})-([0-9A-Za-z][A-Za-z0-9.+~_^]{{0,60}}?)"
     rf"\.{_RPM_ARCH}(?=[ \t]|\Z)"
 )
-_RPM_MISSING = re.compile(rf"package {_NAME} is not installed\Z")
-_RPM_FIELD = re.compile(
+_RPM_MISSING = regex(rf"package {_NAME} is not installed\Z")
+_RPM_FIELD = regex(
     r"(Name|Epoch|Version|Release|Architecture|Install Date|Repository|From repo)[ \t]*: (.*)\Z"
 )
-_DNF = re.compile(
+_DNF = regex(
     rf"{_NAME}\.{_RPM_ARCH}[ \t]+((?:[0-9]{{1,3}}:)?[0-9][A-Za-z0-9.+~_^]{{0,60}}"
     r"-[0-9A-Za-z][A-Za-z0-9.+~_^]{0,60})"
     r"[ \t]+(@?[A-Za-z<@][^ \t\n]{0,99})\Z"
 )
-_DNF_NAME = re.compile(rf"{_NAME}\.{_RPM_ARCH}\Z")
-_DNF_INSTALLED = re.compile(
+_DNF_NAME = regex(rf"{_NAME}\.{_RPM_ARCH}\Z")
+_DNF_INSTALLED = regex(
     r"(?:Installed|Installierte|Paquets install|Paquetes instal|Pacchetti inst)\w*.*\Z",
     re.IGNORECASE,
 )
-_DNF_OTHER = re.compile(
+_DNF_OTHER = regex(
     r"(?:Available|Verf\u00fcgbare|Upgradable|Obsoleting|Extra|Recently) ?\w*.*\Z", re.IGNORECASE
 )
-_PACMAN = re.compile(
+_PACMAN = regex(
     r"([a-z0-9@_+][a-z0-9@._+-]{0,98}) ((?:\d{1,3}:)?[A-Za-z0-9.+_~]{1,80}-\d{1,4}(?:\.\d{1,4})?)\Z"
 )
-_PACMAN_SEARCH = re.compile(
+_PACMAN_SEARCH = regex(
     r"([a-z][a-z0-9_-]{1,40})/([a-z0-9@_+][a-z0-9@._+-]{0,98}) "
     r"([^ \t\n]{1,80}-\d{1,4}(?:\.\d{1,4})?)(?: \([^)\n]{1,100}\))?"
     r"(?: \[([^\]\n]{1,100})\])?[ \t]*\Z"
 )
-_APK = re.compile(rf"{_NAME}-([0-9][A-Za-z0-9._]{{0,40}}-r\d{{1,4}})(?:[ \t]|\Z)")
-_SNAP = re.compile(rf"{_NAME}[ \t]+v?{_VERSION}[ \t]+\d{{1,7}}[ \t]+\S{{1,60}}[ \t]+\S")
-_HISTORY = re.compile(r"(Install|Upgrade|Downgrade|Reinstall|Remove|Purge): (.*)\Z")
-_HISTORY_ENTRY = re.compile(rf"{_NAME}{_ARCH} \(([^()\n]{{1,200}})\)")
-_DPKG_LOG = re.compile(
+_APK = regex(rf"{_NAME}-([0-9][A-Za-z0-9._]{{0,40}}-r\d{{1,4}})(?:[ \t]|\Z)")
+_SNAP = regex(rf"{_NAME}[ \t]+v?{_VERSION}[ \t]+\d{{1,7}}[ \t]+\S{{1,60}}[ \t]+\S")
+_HISTORY = regex(r"(Install|Upgrade|Downgrade|Reinstall|Remove|Purge): (.*)\Z")
+_HISTORY_ENTRY = regex(rf"{_NAME}{_ARCH} \(([^()\n]{{1,200}})\)")
+_DPKG_LOG = regex(
     rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d status (\S{{1,30}}) {_NAME}{_ARCH} (\S{{1,100}})\Z"
 )
-_DPKG_LOG_MOVE = re.compile(
+_DPKG_LOG_MOVE = regex(
     rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d (install|upgrade|remove|purge) {_NAME}{_ARCH}"
     r" (\S{1,100}) (\S{1,100})\Z"
 )
-_RPM_LOG = re.compile(
+_RPM_LOG = regex(
     r"(?:\S{1,40} SUBDEBUG |[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d )"
     r"(Installed|Upgrade|Updated|Downgrade|Reinstall|Erased?|Removed): (\S{3,200})\Z"
 )
-_DNF_HISTORY = re.compile(
+_DNF_HISTORY = regex(
     r"[ \t]{1,12}(?:Install|Dep-Install|Upgrade|Downgrade|Reinstall|Removed?|Erase)[ \t]+"
     r"(\S{3,200})[ \t]+@\S"
 )
-_ZYPP = re.compile(
+_ZYPP = regex(
     rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\|(install|remove )\|{_NAME}\|([0-9][^|\s]{{0,99}})\|"
 )
-_ALPM = re.compile(
+_ALPM = regex(
     r"\[[^\]\n]{1,40}\] \[ALPM\] (installed|upgraded|downgraded|reinstalled|removed) "
     r"([a-z0-9@_+][a-z0-9@._+-]{0,98}) \((?:[^()\n]{1,100} -> )?([^()\s]{1,100})\)"
 )
 
-_FABRIC_MANAGER = re.compile(r"nvidia-fabric-?manager(?:-\d+)?\Z")
-_TOOLKIT = re.compile(r"nvidia-container-toolkit(?:-base)?\Z")
-_LIBCUDA = re.compile(
+_FABRIC_MANAGER = regex(r"nvidia-fabric-?manager(?:-\d+)?\Z")
+_TOOLKIT = regex(r"nvidia-container-toolkit(?:-base)?\Z")
+_LIBCUDA = regex(
     r"(?:libcuda1|libnvidia-compute(?:-\d+)?(?:-server)?|nvidia-(?:\d+xx-|lts-)?utils|"
     r"nvidia-driver-cuda-libs|nvidia-driver-libs|xorg-x11-drv-nvidia-cuda-libs|"
     r"nvidia-compute-?G\d+)\Z"
 )
 """Packages that hold libcuda, the driver's library."""
-_DRIVER = re.compile(
+_DRIVER = regex(
     r"(?:nvidia-driver(?:-\d+)?(?:-server)?(?:-open)?|nvidia-dkms(?:-\d+)?(?:-server)?(?:-open)?|"
     r"libnvidia-[a-z0-9]+-\d+(?:-server)?|nvidia-kernel-dkms|nvidia-open-dkms|nvidia-headless-\d+\S*|"
     r"nvidia-(?:kernel-common|kernel-source|utils|compute-utils)-\d+\S*|nvidia-kmod|kmod-nvidia\S*)\Z"
 )
 """Other packages of the driver, which have its release too."""
-_RELEASE = re.compile(r"(?:\d+:)?(\d+(?:\.\d+)+)")
+_RELEASE = regex(r"(?:\d+:)?(\d+(?:\.\d+)+)")
 
 _HINTS = (
     *(
@@ -137,8 +137,8 @@ _HINTS = (
     *("grade  ", "nstall  ", "|install|", "|remove |", "Removed  ", "Erase  "),
     *("Version     :", "Version         :", "local/", "]: (none)", "(none)", "is not installed"),
 )
-_PLAIN = re.compile(r"^(?:nvidia|cuda|cudnn|nccl|linux)[a-z0-9-]{0,60} [0-9]", re.MULTILINE)
-_COMMAND = re.compile(
+_PLAIN = regex(r"^(?:nvidia|cuda|cudnn|nccl|linux)[a-z0-9-]{0,60} [0-9]", re.MULTILINE)
+_COMMAND = regex(
     r"\b(?:dpkg|dpkg-query|apt|apt-cache|apt-get|apt-mark|aptitude|rpm|dnf|yum|pacman|yay|paru|zypper|apk|snap)\b"
 )
 

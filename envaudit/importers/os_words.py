@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft
+from envaudit.importers import Draft, regex
 from envaudit.importers.platform_words import tell_platform
 
-_NAMED = re.compile(
+_NAMED = regex(
     r"\b(ubuntu|debian|centos|rhel|red[ ]?hat(?:[ ]enterprise[ ]linux)?|rocky(?:[ ]?linux)?|"
     r"alma(?:[ ]?linux)?|fedora|arch(?:[ ]?linux)?|manjaro|opensuse|sles|linux[ ]?mint|"
     r"pop[!_]?[ ]?os|nixos|gentoo|amazon[ ]?linux|kali|windows|mac[ ]?os|darwin)\b"
@@ -41,7 +41,7 @@ _IDS = (
 )
 _PARTS = {"ubuntu": 2, "debian": 1, "centos": 1}
 """How many numbers VERSION_ID has, where people write more: 22.04.3, 7.9.2009."""
-_WSL = re.compile(r"\bWSL[ ]?([12])?\b", re.IGNORECASE)
+_WSL = regex(r"\bWSL[ ]?([12])?\b", re.IGNORECASE)
 
 
 def read_os(draft: Draft, text: str, source: str, line: int) -> bool:

@@ -20,99 +20,93 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from envaudit.distributions import in_gpu_stack, normalise
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.requirement_lines import VERSION, Block, Wheel, blocks, wheel
+from envaudit.stack import in_gpu_stack, normalise
 
 LISTED_LIMIT = 5000
 """Most distributions of one section."""
 _LIMIT = 4 << 20
 
 _NAME = r"([A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?)"
-_LISTS = re.compile(
+_LISTS = regex(
     r"\b(?:pip[0-9.]*|uv|poetry|pdm|rye|pipx|pipenv)(?:\.exe)?\b[^|;&\n]{0,80}?"
     r"\b(?:freeze|list|show|tree|graph|inspect|check)\b|\bpipdeptree\b|freeze"
 )
-_WISHES = re.compile(
+_WISHES = regex(
     r"requirements|constraints|\.lock\b|\.toml\b|setup\.(?:py|cfg)|Dockerfile|\.ya?ml\b|Pipfile|"
     r"\bcompile\b|--dry-run"
 )
-_CONDA = re.compile(r"\b(?:conda|mamba|micromamba|pixi)(?:\.exe)?[ \t]")
-_GREPS = re.compile(r"\b(?:grep|egrep|rg|findstr|Select-String|sls)\b")
+_CONDA = regex(r"\b(?:conda|mamba|micromamba|pixi)(?:\.exe)?[ \t]")
+_GREPS = regex(r"\b(?:grep|egrep|rg|findstr|Select-String|sls)\b")
 
-_HEADING = re.compile(r"Package[ \t]+Version(?:[ \t]+(.*))?\Z")
-_RULE = re.compile(r"[-\u2500]{3,}(?:[ \t]+[-\u2500]{3,}){0,6}[ \t]*\Z")
-_ROW = re.compile(rf"{_NAME}[ \t]+({VERSION})(?:[ \t]+(\S[^\n]{{0,600}}))?\Z")
-_BARE_ROW = re.compile(rf"{_NAME}([ \t]+)({VERSION})[ \t]*((?:[/~]|[A-Za-z]:\\)[^\n]{{0,400}})?\Z")
-_OLD_ROW = re.compile(rf"{_NAME} \(({VERSION})(?:, ([^()\n]{{1,400}}))?\)\Z")
-_SHOW_NAME = re.compile(rf"Name: {_NAME}\Z")
-_SHOW_FIELD = re.compile(r"([A-Z][A-Za-z -]{1,40}):(?: (.*))?\Z")
-_JSON = re.compile(rf'\{{"name": ?"{_NAME}", ?"version": ?"({VERSION})"')
-_TREE = re.compile(
+_HEADING = regex(r"Package[ \t]+Version(?:[ \t]+(.*))?\Z")
+_RULE = regex(r"[-\u2500]{3,}(?:[ \t]+[-\u2500]{3,}){0,6}[ \t]*\Z")
+_ROW = regex(rf"{_NAME}[ \t]+({VERSION})(?:[ \t]+(\S[^\n]{{0,600}}))?\Z")
+_BARE_ROW = regex(rf"{_NAME}([ \t]+)({VERSION})[ \t]*((?:[/~]|[A-Za-z]:\\)[^\n]{{0,400}})?\Z")
+_OLD_ROW = regex(rf"{_NAME} \(({VERSION})(?:, ([^()\n]{{1,400}}))?\)\Z")
+_SHOW_NAME = regex(rf"Name: {_NAME}\Z")
+_SHOW_FIELD = regex(r"([A-Z][A-Za-z -]{1,40}):(?: (.*))?\Z")
+_JSON = regex(rf'\{{"name": ?"{_NAME}", ?"version": ?"({VERSION})"')
+_TREE = regex(
     rf"[\u2502| ]{{0,200}}(?:[\u251c\u2514+`|][\u2500-]{{1,3}} )?{_NAME} v({VERSION})(?: |\Z)"
 )
-_DEPTREE = re.compile(
+_DEPTREE = regex(
     rf"[^\[\n]{{0,200}}?{_NAME} \[required: [^\n]{{1,120}}?, installed: ({VERSION})\]\Z"
 )
-_DEPTREE_NO = re.compile(
-    rf"[^\[\n]{{0,200}}?{_NAME} \[required: [^\n]{{1,120}}?, installed: \?\]\Z"
-)
-_POETRY = re.compile(rf"{_NAME}[ \t]+({VERSION})[ \t]+[A-Za-z\u0080-\uffff\"'(][^\n]{{0,400}}\Z")
-_BOX = re.compile(rf"[\u2502|][ \t]*{_NAME}[ \t]*[\u2502|][ \t]*({VERSION})[ \t]*[\u2502|]")
+_DEPTREE_NO = regex(rf"[^\[\n]{{0,200}}?{_NAME} \[required: [^\n]{{1,120}}?, installed: \?\]\Z")
+_POETRY = regex(rf"{_NAME}[ \t]+({VERSION})[ \t]+[A-Za-z\u0080-\uffff\"'(][^\n]{{0,400}}\Z")
+_BOX = regex(rf"[\u2502|][ \t]*{_NAME}[ \t]*[\u2502|][ \t]*({VERSION})[ \t]*[\u2502|]")
 
-_SUCCESS = re.compile(r"[ \t]*Successfully installed (.+)\Z")
-_TOKEN = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,98}}-{VERSION}\Z")
-_UNINSTALLED = re.compile(rf"[ \t]*Successfully uninstalled ([\w.-]{{1,100}})-({VERSION})\Z")
-_UV_DONE = re.compile(r"[ \t]*(?:Installed|Reinstalled|Uninstalled) \d+ packages? in ")
-_UV_CHANGE = re.compile(
-    rf"[ \t]{{0,4}}([+~-]) {_NAME}==({VERSION})(?: \(from ([^\n]{{1,600}})\))?\Z"
-)
-_SATISFIED = re.compile(
+_SUCCESS = regex(r"[ \t]*Successfully installed (.+)\Z")
+_TOKEN = regex(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,98}}-{VERSION}\Z")
+_UNINSTALLED = regex(rf"[ \t]*Successfully uninstalled ([\w.-]{{1,100}})-({VERSION})\Z")
+_UV_DONE = regex(r"[ \t]*(?:Installed|Reinstalled|Uninstalled) \d+ packages? in ")
+_UV_CHANGE = regex(rf"[ \t]{{0,4}}([+~-]) {_NAME}==({VERSION})(?: \(from ([^\n]{{1,600}})\))?\Z")
+_SATISFIED = regex(
     rf"[ \t]*Requirement already (?:satisfied|up-to-date)(?: \([^()\n]{{1,60}}\))?: {_NAME}"
     rf"(?:[^A-Za-z0-9._-][^\n]{{0,600}})? in [^\n]{{1,500}}? \(({VERSION})\)\Z"
 )
-_FETCHED = re.compile(
+_FETCHED = regex(
     r"[ \t]*(?:Downloading|Using cached|Processing|Obtaining dependency information for|Saved) "
     r"([^ \t\n]{1,800}\.whl)"
 )
-_POETRY_DONE = re.compile(
+_POETRY_DONE = regex(
     rf"[ \t]*[-\u2022][ \t]+(?:Installing|Updating|Downgrading) {_NAME} \((?:[^()\n]{{1,60}} -> )?"
     rf"({VERSION})(?: [0-9a-f]{{7}})?\)(?:: Installed[^\n]{{0,40}})?\Z"
 )
-_WHEEL_WORD = re.compile(r"[^\s\"'<>()`,]{5,600}\.whl\b")
-_IS_INSTALLED = re.compile(r"\binstalled\b", re.IGNORECASE)
-_IS_NOT = re.compile(
+_WHEEL_WORD = regex(r"[^\s\"'<>()`,]{5,600}\.whl\b")
+_IS_INSTALLED = regex(r"\binstalled\b", re.IGNORECASE)
+_IS_NOT = regex(
     r"(?:\bnot|n't|\bbe|\bto|\bif|\bnever|\bpreviously|\bbefore|\bun|\bfailed|\bgets?|\bget|\bwhen)"
     r"[ \t-]*\Z",
     re.IGNORECASE,
 )
 
 _CONFLICTS = (
-    re.compile(
+    regex(
         rf"(?:ERROR: |WARNING: )?{_NAME} ({VERSION}) (?:has requirement|requires) "
         rf"([^\n]{{1,300}}?), but you(?:'ll)? have {_NAME} ({VERSION})"
         r"(?: which is incompatible)?\.?\Z"
     ),
-    re.compile(
+    regex(
         rf"(?:ERROR: |WARNING: )?{_NAME} ({VERSION}) requires ([^\n]{{1,300}}?), "
         r"which is not installed\.?()()\Z"
     ),
-    re.compile(
+    regex(
         rf"The package `{_NAME}(?:==)?({VERSION})?` requires `([^`\n]{{1,200}})`, but "
         rf"(?:`()({VERSION})` is installed|it's not installed)\.?\Z"
     ),
 )
-_NO_CONFLICTS = re.compile(
+_NO_CONFLICTS = regex(
     r"No broken requirements found\.?\Z|All installed packages are compatible\.?\Z"
 )
-_VERSION_CONFLICT = re.compile(
+_VERSION_CONFLICT = regex(
     rf"VersionConflict: \({_NAME} ({VERSION}) \([^()\n]{{0,400}}\), "
     rf"Requirement\.parse\('([^'\n]{{1,200}})'\)(?:, \{{'([\w.-]{{1,100}})'\}})?\)"
 )
-_NOT_FOUND = re.compile(
-    r"(?:WARNING: |warning: )?Package\(s\) not found(?: for)?: ([\w., -]{1,300})\Z"
-)
-_REQUIRED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,98}")
+_NOT_FOUND = regex(r"(?:WARNING: |warning: )?Package\(s\) not found(?: for)?: ([\w., -]{1,300})\Z")
+_REQUIRED = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,98}")
 
 _HINTS = (
     *("==", " @ file:", "-e git", "Package ", "Name: ", "Successfully ", "Requirement already"),
@@ -132,7 +126,7 @@ def recognises(section: Section) -> bool:
     )
 
 
-_ALIGNED = re.compile(
+_ALIGNED = regex(
     r"^[A-Za-z0-9][\w.-]{0,98}(?:[ \t]{2,60}| v| \()[0-9][\w.+!-]{0,60}\)?[ \t]*$", re.MULTILINE
 )
 
@@ -155,6 +149,7 @@ class _Reader:
 
     def __init__(self, section: Section) -> None:
         self.command = section.command[:4000]
+        self.before = section.before
         text = section.text[:_LIMIT]
         self.lines = [line.rstrip() for line in text.split("\n")]
         self.draft = Draft()
@@ -252,7 +247,7 @@ def _frozen(reader: _Reader) -> None:
     """pip freeze, or the lines of it that somebody looked for."""
     if reader.conda:
         return
-    for block in blocks(reader.lines):
+    for block in blocks(reader.lines, reader.before):
         if not _is_frozen(block, reader):
             continue
         for line in block.told:

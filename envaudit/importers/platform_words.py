@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envaudit.importers import Draft
+from envaudit.importers import Draft, regex
 
 UNKNOWN = frozenset(
     {
@@ -34,8 +34,8 @@ UNKNOWN = frozenset(
 )
 """What reports print in place of a value, in lower case."""
 
-_VERSION = re.compile(r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?![0-9])")
-_BUILD = re.compile(r"v?([0-9]{1,9}(?:\.[0-9A-Za-z]{1,30}){1,7}(?:\+[0-9A-Za-z.\-_]{1,80})?)")
+_VERSION = regex(r"v?([0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?![0-9])")
+_BUILD = regex(r"v?([0-9]{1,9}(?:\.[0-9A-Za-z]{1,30}){1,7}(?:\+[0-9A-Za-z.\-_]{1,80})?)")
 
 
 def told(text: str) -> str:
@@ -61,7 +61,7 @@ def build(text: str) -> str | None:
     return match[1].rstrip(".-_") if match else None
 
 
-_PARENTHESES = re.compile(r"\([^()\n]{0,200}\)")
+_PARENTHESES = regex(r"\([^()\n]{0,200}\)")
 
 
 def compiler_version(text: str) -> str | None:
@@ -81,7 +81,7 @@ def compiler_version(text: str) -> str | None:
 ARCHITECTURES = (
     r"x86_64|amd64|AMD64|aarch64|arm64|ARM64|ppc64le|s390x|riscv64|i[3-6]86|armv7l|loongarch64"
 )
-_ARCHITECTURE = re.compile(rf"[ \t]*[(\[ ]({ARCHITECTURES})[)\]]?[ \t]*\Z")
+_ARCHITECTURE = regex(rf"[ \t]*[(\[ ]({ARCHITECTURES})[)\]]?[ \t]*\Z")
 
 _DISTRIBUTIONS: tuple[tuple[str, str, int], ...] = (
     # how its name begins, ID in os-release, parts of the version that VERSION_ID has
@@ -129,13 +129,13 @@ _DISTRIBUTIONS: tuple[tuple[str, str, int], ...] = (
     ("Kylin Linux", "kylin", 1),
 )
 
-_WINDOWS = re.compile(
+_WINDOWS = regex(
     r"\bWindows(?:[ \-_]+(?:Server)?[ \-_]*(?P<version>[0-9]{1,4}(?:\.1)?|XP|Vista)\b)?"
 )
-_WINDOWS_BUILD = re.compile(r"\b10\.0\.([0-9]{5})\b|\b[Bb]uild[ :]{1,2}([0-9]{5})\b")
-_MAC = re.compile(r"(?:macOS|Mac ?OS ?X?|OS X)[ \-]+v?([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})", re.I)
-_NUMBERS = re.compile(r"[^0-9\n]{0,40}?v?([0-9]{1,4}(?:\.[0-9]{1,8}){0,3})")
-_SERVICE_PACK = re.compile(r"[ \-]SP([0-9])\b")
+_WINDOWS_BUILD = regex(r"\b10\.0\.([0-9]{5})\b|\b[Bb]uild[ :]{1,2}([0-9]{5})\b")
+_MAC = regex(r"(?:macOS|Mac ?OS ?X?|OS X)[ \-]+v?([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})", re.I)
+_NUMBERS = regex(r"[^0-9\n]{0,40}?v?([0-9]{1,4}(?:\.[0-9]{1,8}){0,3})")
+_SERVICE_PACK = regex(r"[ \-]SP([0-9])\b")
 
 
 def tell_system(draft: Draft, text: str, source: str, line: int | None = None) -> None:
@@ -186,13 +186,13 @@ def _version_id(rest: str, parts: int) -> str | None:
     return ".".join(numbers[:parts])
 
 
-_PLATFORM_LINUX = re.compile(
+_PLATFORM_LINUX = regex(
     rf"Linux-(?P<release>[^ \t\n]{{1,150}})-(?P<arch>{ARCHITECTURES})"
     r"(?:-with-?(?P<libc>[^ \t\n]{0,80}))?\Z"
 )
-_PLATFORM_WINDOWS = re.compile(r"Windows-[0-9A-Za-z]{1,12}-[0-9]{1,2}\.[0-9]\.([0-9]{4,5})")
-_PLATFORM_MAC = re.compile(r"macOS-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})-(arm64|x86_64)")
-_PLATFORM_DARWIN = re.compile(r"Darwin-[0-9.]{1,20}-(arm64|x86_64)")
+_PLATFORM_WINDOWS = regex(r"Windows-[0-9A-Za-z]{1,12}-[0-9]{1,2}\.[0-9]\.([0-9]{4,5})")
+_PLATFORM_MAC = regex(r"macOS-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})-(arm64|x86_64)")
+_PLATFORM_DARWIN = regex(r"Darwin-[0-9.]{1,20}-(arm64|x86_64)")
 
 
 def tell_platform(
@@ -250,7 +250,7 @@ def tell_kernel(draft: Draft, release: str, source: str, line: int | None = None
             draft.add("os.build", old[1], source, line)
 
 
-_LIBC = re.compile(r"(glibc|musl|libc)-?([0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)?\Z")
+_LIBC = regex(r"(glibc|musl|libc)-?([0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)?\Z")
 
 
 def tell_libc(
@@ -288,7 +288,7 @@ def _guesses_libc(python: str | None) -> bool:
     )
 
 
-_PYTHON = re.compile(r"v?([23]\.[0-9]{1,2}(?:\.[0-9]{1,2}(?:(?:a|b|rc)[0-9]{1,2})?\+?)?)(?![0-9])")
+_PYTHON = regex(r"v?([23]\.[0-9]{1,2}(?:\.[0-9]{1,2}(?:(?:a|b|rc)[0-9]{1,2})?\+?)?)(?![0-9])")
 
 
 def python_version(text: str) -> str | None:
@@ -347,7 +347,7 @@ def tell_processor(draft: Draft, key: str, value: str, source: str, line: int) -
 
 # -- GPUs ---------------------------------------------------------------------------------------
 
-_FOREIGN = re.compile(
+_FOREIGN = regex(
     r"\b(?:AMD|ATI|Radeon|Instinct|gfx[0-9]|Intel|Apple|Iris|Ascend|Gaudi|Adreno|Mali|MI[0-9]{3}X?)\b",
     re.I,
 )
@@ -369,7 +369,7 @@ def indices(text: str) -> Sequence[int]:
     return found[:GPUS_LIMIT]
 
 
-_ARCH = re.compile(r"([0-9]{1,2})\.([0-9])([a-f]?)(\+PTX)?\Z", re.I)
+_ARCH = regex(r"([0-9]{1,2})\.([0-9])([a-f]?)(\+PTX)?\Z", re.I)
 
 
 def arch_list(text: str) -> list[str] | None:

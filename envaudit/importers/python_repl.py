@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.jax_info import can_use_a_gpu
 from envaudit.importers.ort_log import tell_providers
 from envaudit.importers.platform_words import tell_kernel, tell_platform
@@ -68,14 +68,14 @@ def _flag(fact: str) -> Reader:
     return read
 
 
-_STRING = re.compile(r"['\"]?([A-Za-z][^'\"\n()\[\]=<>]{2,80})['\"]?\s*\Z")
-_CODE = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?(?![\w])")
-_PROPERTIES = re.compile(
+_STRING = regex(r"['\"]?([A-Za-z][^'\"\n()\[\]=<>]{2,80})['\"]?\s*\Z")
+_CODE = regex(r"(?:sm|compute)_[0-9]{2,3}[af]?(?![\w])")
+_PROPERTIES = regex(
     r"_?CudaDeviceProperties\(name='([^'\n]{1,80})'(?:, major=([0-9]{1,2}), minor=([0-9]))?"
 )
-_TF_GPU = re.compile(r"device_type=['\"]GPU['\"]|/device:GPU:|physical_device:GPU")
-_TF_DEVICES = re.compile(r"\[(?:\]|(?:Physical|Logical)Device\()")
-_WORD = re.compile(r"\w{2,12}\Z")
+_TF_GPU = regex(r"device_type=['\"]GPU['\"]|/device:GPU:|physical_device:GPU")
+_TF_DEVICES = regex(r"\[(?:\]|(?:Physical|Logical)Device\()")
+_WORD = regex(r"\w{2,12}\Z")
 
 
 def _name(index: str) -> Reader:
@@ -250,20 +250,20 @@ _FIXED: dict[str, Reader] = {
         "cuda.runtime.version", lambda text: _two_parts(text.lstrip('v"'))
     ),
 }
-_INDEXED = re.compile(
+_INDEXED = regex(
     r"torch\.cuda\.(get_device_name|get_device_capability|get_device_properties)\("
     r"(?:device=)?(?:torch\.device\()?['\"]?(?:cuda:?)?([0-9]{0,2})['\"]?\)?\)\Z"
 )
-_CURRENT = re.compile(
+_CURRENT = regex(
     r"torch\.cuda\.(get_device_name|get_device_capability|get_device_properties)\("
     r"(?:device=)?(?:torch\.cuda\.current_device\(\)|device|None)\)\Z"
 )
-_TF_LIST = re.compile(
+_TF_LIST = regex(
     r"(?:tf|tensorflow)\.config(?:\.experimental)?\.list_(?:physical|logical)_devices\("
     r"(?:(?:device_type=)?['\"]GPU['\"])?\)\Z"
 )
-_RELEASE = re.compile(r"([A-Za-z_]\w{0,40})\.__version__\Z")
-_VARIABLE = re.compile(
+_RELEASE = regex(r"([A-Za-z_]\w{0,40})\.__version__\Z")
+_VARIABLE = regex(
     r"os\.(?:environ\[|environ\.get\(|getenv\()['\"](LD_LIBRARY_PATH|CUDA_\w{1,40}|NVIDIA_\w{1,40}|"
     r"NCCL_\w{1,40}|TORCH_\w{1,40}|PYTORCH_\w{1,40}|XLA_\w{1,40}|TF_\w{1,40}|JAX_\w{1,40})['\"]"
     r"(?:, ?[^()\n]{0,30})?[\])]\Z"
@@ -315,7 +315,7 @@ class _Print(NamedTuple):
     """Shown by the prompt itself, so strings have quotes and several values are a tuple."""
 
 
-_DASH_C = re.compile(
+_DASH_C = regex(
     r"(?:^|[\s;&|/])(?:python|ipython|py)[0-9.]{0,5}(?:\.exe)?"
     r"(?:[ ]+-[A-Zabd-z][^\s]{0,20}(?:[ ]+[a-z:]{2,20})?){0,6}[ ]+-c[ ]*"
     r"(\"(?:[^\"\\]|\\.){0,3000}\"|'(?:[^'\\]|\\.){0,3000}')"
@@ -360,8 +360,8 @@ def _arguments(text: str) -> list[str]:
     return [part for part in found if part]
 
 
-_F_STRING = re.compile(r"f(['\"])([^\n]{0,400})\1\Z")
-_FIELD = re.compile(r"\{([^{}\n]{1,120})\}")
+_F_STRING = regex(r"f(['\"])([^\n]{0,400})\1\Z")
+_FIELD = regex(r"\{([^{}\n]{1,120})\}")
 
 
 def _fields(part: str) -> list[str]:
@@ -404,8 +404,8 @@ def _printed(command: str) -> list[_Print]:
 
 # -- outputs ------------------------------------------------------------------------------------
 
-_OUT = re.compile(r"[ \t]*(?:Out\[[0-9]{1,4}\]: ?)?")
-_NOISE = re.compile(
+_OUT = regex(r"[ \t]*(?:Out\[[0-9]{1,4}\]: ?)?")
+_NOISE = regex(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}|[IWEF][0-9]{4} |WARNING|\s*warnings\.warn|"
     r".*Warning: |\s*return |To enable the following|.*oneDNN|.*tensorflow/|.*external/"
 )
@@ -515,7 +515,7 @@ def _one(text: str) -> tuple[str, str]:
     return value, rest.lstrip()
 
 
-_LABELLED = re.compile(
+_LABELLED = regex(
     r"[ \t>*\-•]{0,8}`?"
     r"((?:torch|tf|tensorflow|jax|jaxlib|cupy|np|numpy|sys|platform|os|onnxruntime|ort)"
     r"\.[A-Za-z_][\w.]{1,60}(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{1,40}\])?)`?"
@@ -523,7 +523,7 @@ _LABELLED = re.compile(
 )
 
 
-_VERSION_ALONE = re.compile(r"[ \t]{0,4}Python ([23]\.[0-9]{1,2}\.[0-9]{1,3}(?:rc[0-9]|\+)?)\s*\Z")
+_VERSION_ALONE = regex(r"[ \t]{0,4}Python ([23]\.[0-9]{1,2}\.[0-9]{1,3}(?:rc[0-9]|\+)?)\s*\Z")
 
 
 def _labelled(draft: Draft, line: str, number: int) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, pci_address
+from envaudit.importers import Draft, Imported, Section, pci_address, regex
 from envaudit.importers.reading import is_driver, numbered
 from envaudit.model import GPUS_LIMIT, Value
 
@@ -68,21 +68,19 @@ _SERVICES = frozenset(
 
 # -- services -----------------------------------------------------------------------------------
 
-_ASKED = re.compile(
+_ASKED = regex(
     r"(?:sudo[ \t]+)?systemctl[ \t]+(?:--[\w\-]{1,20}[ \t]+){0,3}is-active[ \t]+"
     r"(?P<unit>[\w\-]{3,40})(?:\.service)?[ \t]*\Z"
 )
 _STATES = {"active": True, "inactive": False, "failed": False, "activating": False}
-_UNIT = re.compile(r"[ \t]*(?:[^\w\s]{1,4}[ \t])?(?P<unit>[\w\-]{3,40})\.service(?: - |[ \t]*\Z)")
-_ACTIVE = re.compile(
-    r"[ \t]*Active: (?P<state>active|inactive|failed|activating)\b(?P<how>[^\n]{0,60})"
-)
-_MISSING = re.compile(
+_UNIT = regex(r"[ \t]*(?:[^\w\s]{1,4}[ \t])?(?P<unit>[\w\-]{3,40})\.service(?: - |[ \t]*\Z)")
+_ACTIVE = regex(r"[ \t]*Active: (?P<state>active|inactive|failed|activating)\b(?P<how>[^\n]{0,60})")
+_MISSING = regex(
     r"Unit (?P<unit>[\w\-]{3,40})\.service (?:could not be found|not found|is not loaded)"
     r"|Failed to (?:start|restart|stop|enable) (?P<other>[\w\-]{3,40})\.service: "
     r"Unit [^\n]{0,60}not found"
 )
-_LISTED = re.compile(
+_LISTED = regex(
     r"[ \t]*(?:[^\w\s][ \t])?(?P<unit>[\w\-]{3,40})\.service[ \t]+(?:loaded|not-found)"
     r"[ \t]+(?P<state>active|inactive|failed|activating)[ \t]"
 )
@@ -135,10 +133,10 @@ def _status(draft: Draft, lines: _Lines) -> None:
 # -- the fabric manager -------------------------------------------------------------------------
 
 _DRIVER = r"[1-9][0-9]{2}\.[0-9]{1,4}(?:\.[0-9]{1,3})?"
-_FM_VERSION = re.compile(
+_FM_VERSION = regex(
     rf"Fabric Manager version(?: is)? ?:? ?(?P<version>{_DRIVER})(?![0-9.])", re.IGNORECASE
 )
-_FM_MISMATCH = re.compile(
+_FM_MISMATCH = regex(
     rf"fabric manager NVIDIA GPU driver interface version (?P<own>{_DRIVER}) don't match with "
     rf"driver version (?P<driver>{_DRIVER})",
     re.IGNORECASE,
@@ -161,10 +159,10 @@ def _fabric_manager(draft: Draft, lines: _Lines) -> None:
 # -- container tools ----------------------------------------------------------------------------
 
 _RELEASE = r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?(?:[~\-]?rc\.?[0-9]{1,2})?"
-_TOOLKIT = re.compile(
+_TOOLKIT = regex(
     rf"NVIDIA Container (?:Toolkit(?: CLI)?|Runtime(?: Hook)?) version (?P<version>{_RELEASE})"
 )
-_CLI = re.compile(rf"(?:cli-version|version): (?P<version>{_RELEASE})\Z")
+_CLI = regex(rf"(?:cli-version|version): (?P<version>{_RELEASE})\Z")
 
 
 def _container_tools(draft: Draft, lines: _Lines) -> None:
@@ -178,7 +176,7 @@ def _container_tools(draft: Draft, lines: _Lines) -> None:
             draft.add("container.cli.version", own["version"], "nvidia-container-cli -V", number)
 
 
-_CLI_FIELD = re.compile(
+_CLI_FIELD = regex(
     r"(?P<key>NVRM version|CUDA version|Device Index|Model|GPU UUID|Bus Location|Architecture):"
     r"[ \t]{1,20}(?P<value>\S.{0,100})"
 )
@@ -224,8 +222,8 @@ def _container_cli(draft: Draft, lines: _Lines) -> None:
 
 # -- Docker -------------------------------------------------------------------------------------
 
-_DOCKER = re.compile(rf"Docker version (?P<version>{_RELEASE})")
-_INFO = re.compile(
+_DOCKER = regex(rf"Docker version (?P<version>{_RELEASE})")
+_INFO = regex(
     r"[ \t]{0,8}(?P<key>Server Version|Runtimes|Default Runtime|Cgroup Version|Kernel Version|"
     r"Operating System|rootless): ?(?P<value>.{0,200})"
 )

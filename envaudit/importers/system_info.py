@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import (
     ARCHITECTURES,
     tell_kernel,
@@ -42,7 +42,7 @@ _HINTS = (
     "Stopped",
     "/dev/shm",
 )
-_COMMAND = re.compile(
+_COMMAND = regex(
     r"(?:sudo[ \t]+)?(?P<tool>uname|nproc|lsb_release|hostnamectl|ver|systeminfo|free|arch|ulimit|"
     r"df|wsl(?:\.exe)?|systemd-detect-virt|numactl|cat[ \t]+/etc/[\w.*\-]{2,30})(?![\w.])"
     r"(?P<rest>[^|;&\n]{0,80})"
@@ -78,12 +78,12 @@ _Lines = list[tuple[int, str]]
 
 # -- uname and single answers -------------------------------------------------------------------
 
-_UNAME = re.compile(
+_UNAME = regex(
     r"Linux (?:(?P<host>[\w.\-]{1,64}) )?(?P<release>[0-9]{1,2}\.[0-9]{1,3}\S{0,80}) "
     rf"(?:(?P<built>#[0-9][^\n]{{0,160}}?) )?(?P<arch>{ARCHITECTURES})(?![\w])"
 )
-_KERNEL_ALONE = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[\w.+\-]{0,80}\Z")
-_NUMBER = re.compile(r"[0-9]{1,5}\Z")
+_KERNEL_ALONE = regex(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[\w.+\-]{0,80}\Z")
+_NUMBER = regex(r"[0-9]{1,5}\Z")
 
 
 def _uname(draft: Draft, lines: _Lines) -> None:
@@ -123,14 +123,12 @@ def _virtual(draft: Draft, word: str, source: str, line: int) -> None:
 
 # -- release files ------------------------------------------------------------------------------
 
-_ASSIGNED = re.compile(
+_ASSIGNED = regex(
     r"(?P<key>ID|VERSION_ID|PRETTY_NAME|DISTRIB_DESCRIPTION)="
     r"(?P<value>\"[^\"\n]{1,80}\"|[^ \t\"'\n]{1,60}|'[^'\n]{1,80}')\Z"
 )
-_LSB = re.compile(
-    r"(?P<key>Distributor ID|Description|Release|Codename):[ \t]{1,8}(?P<value>\S.{0,80})"
-)
-_BARE_RELEASE = re.compile(
+_LSB = regex(r"(?P<key>Distributor ID|Description|Release|Codename):[ \t]{1,8}(?P<value>\S.{0,80})")
+_BARE_RELEASE = regex(
     r"(?:CentOS|Red Hat|Rocky|AlmaLinux|Fedora|Oracle|Scientific|Amazon)[A-Za-z ]{0,40} release "
     r"[0-9][\w. ()\-]{0,40}\Z"
 )
@@ -171,7 +169,7 @@ def _release_files(draft: Draft, lines: _Lines, tool: str) -> None:
         draft.read(*(line for _, line in listed.values()))
 
 
-_FIELD = re.compile(
+_FIELD = regex(
     r"[ \t]{0,24}(?P<key>Operating System|Kernel|Architecture|Virtualization): "
     r"(?P<value>\S.{0,100})"
 )
@@ -197,21 +195,17 @@ def _named_fields(draft: Draft, lines: _Lines) -> None:
 
 # -- Windows and WSL ----------------------------------------------------------------------------
 
-_VER = re.compile(
-    r"Microsoft Windows \[[^\]\d\n]{2,24}10\.0\.(?P<build>[0-9]{5})(?:\.[0-9]{1,6})?\]"
-)
-_SYSTEMINFO = re.compile(r"[^:\n]{3,40}:[ \t]{2,40}(?P<name>Microsoft Windows [^\n]{2,60})")
-_SYSTEMINFO_BUILD = re.compile(
-    r"[^:\n]{3,40}:[ \t]{2,40}10\.0\.(?P<build>[0-9]{5}) [^\n]{0,30}[0-9]{5}"
-)
-_WSL = re.compile(
+_VER = regex(r"Microsoft Windows \[[^\]\d\n]{2,24}10\.0\.(?P<build>[0-9]{5})(?:\.[0-9]{1,6})?\]")
+_SYSTEMINFO = regex(r"[^:\n]{3,40}:[ \t]{2,40}(?P<name>Microsoft Windows [^\n]{2,60})")
+_SYSTEMINFO_BUILD = regex(r"[^:\n]{3,40}:[ \t]{2,40}10\.0\.(?P<build>[0-9]{5}) [^\n]{0,30}[0-9]{5}")
+_WSL = regex(
     r"(?:WSL[ \-]?[^:\uff1a\n0-9g]{0,16}|Version(?: de)? WSL)[ ]?[:\uff1a] ?"
     r"(?P<release>[0-9]\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)"
 )
-_WSL_WINDOWS = re.compile(
+_WSL_WINDOWS = regex(
     r"[^:\uff1a\n]{0,20}Windows[^:\uff1a\n]{0,20}[:\uff1a] ?10\.0\.(?P<build>[0-9]{5})"
 )
-_WSL_LIST = re.compile(r"[ \t]*\*[ \t]+[\w.\-]{2,40}[ \t]+\S{3,20}[ \t]+(?P<version>[12])\Z")
+_WSL_LIST = regex(r"[ \t]*\*[ \t]+[\w.\-]{2,40}[ \t]+\S{3,20}[ \t]+(?P<version>[12])\Z")
 
 
 def _windows(draft: Draft, section: Section, lines: _Lines) -> None:
@@ -246,11 +240,11 @@ def _wsl(draft: Draft, lines: _Lines) -> None:
 
 # -- processors and memory ----------------------------------------------------------------------
 
-_LSCPU = re.compile(
+_LSCPU = regex(
     r"[ \t]*(?P<key>Architecture|CPU\(s\)|Model name|Vendor ID|NUMA node\(s\)|Hypervisor vendor):"
     r"[ \t]{1,60}(?P<value>\S.{0,120})"
 )
-_NODES = re.compile(r"available: (?P<count>[0-9]{1,4}) nodes? \([0-9,\-]{1,40}\)")
+_NODES = regex(r"available: (?P<count>[0-9]{1,4}) nodes? \([0-9,\-]{1,40}\)")
 
 
 def _processors(draft: Draft, section: Section, lines: _Lines) -> None:
@@ -269,8 +263,8 @@ def _processors(draft: Draft, section: Section, lines: _Lines) -> None:
 
 
 _UNITS = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-_SIZE = re.compile(r"(?P<number>[0-9]{1,14}(?:[.,][0-9])?)(?P<unit>[BKMGT]?)i?B?\Z")
-_SHM = re.compile(
+_SIZE = regex(r"(?P<number>[0-9]{1,14}(?:[.,][0-9])?)(?P<unit>[BKMGT]?)i?B?\Z")
+_SHM = regex(
     r"\S{2,40}[ \t]+(?P<size>\S{1,14})[ \t]+\S{1,14}[ \t]+\S{1,14}[ \t]+[0-9]{1,3}%[ \t]+/dev/shm"
 )
 

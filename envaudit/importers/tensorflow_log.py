@@ -12,49 +12,49 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, pci_address
+from envaudit.importers import Draft, Imported, Section, pci_address, regex
 from envaudit.importers.reading import cuda_version, cudnn_version, driver_release, numbered
 from envaudit.model import Value
 
-_DEVICE = re.compile(
+_DEVICE = regex(
     r"device: ([0-9]{1,3}), name: ([^,()\n]{1,80}), pci bus id: ([0-9A-Fa-f:.]{7,16})"
     r"(?:, compute capability: ([0-9]{1,2}\.[0-9]))?"
 )
-_BELOW = re.compile(r"[Cc]uda compute capability ([0-9]{1,2}\.[0-9])\. The minimum required")
-_FOUND = re.compile(r"[Ff]ound device ([0-9]{1,3}) with properties")
-_BLOCK_NAME = re.compile(
+_BELOW = regex(r"[Cc]uda compute capability ([0-9]{1,2}\.[0-9])\. The minimum required")
+_FOUND = regex(r"[Ff]ound device ([0-9]{1,3}) with properties")
+_BLOCK_NAME = regex(
     r"(?:\A|[ \t])name: (.{1,80}?)(?=[ \t]+(?:computeCapability|major|memoryClock|pciBus)|\Z)"
 )
-_BLOCK_BUS = re.compile(r"pciBusID:? ([0-9A-Fa-f:.]{7,16})")
-_BLOCK_CAPABILITY = re.compile(r"computeCapability: ([0-9]{1,2}\.[0-9])")
-_BLOCK_MAJOR = re.compile(r"major: ([0-9]{1,2}) minor: ([0-9])\b")
-_STREAM = re.compile(
+_BLOCK_BUS = regex(r"pciBusID:? ([0-9A-Fa-f:.]{7,16})")
+_BLOCK_CAPABILITY = regex(r"computeCapability: ([0-9]{1,2}\.[0-9])")
+_BLOCK_MAJOR = regex(r"major: ([0-9]{1,2}) minor: ([0-9])\b")
+_STREAM = regex(
     r"StreamExecutor device \(([0-9]{1,3})\): ([^,\n]{1,80}), "
     r"Compute Capability ([0-9]{1,2}\.[0-9])"
 )
-_MISMATCH = re.compile(
+_MISMATCH = regex(
     r"kernel version ([0-9]{3}\.[0-9.]{1,12}) does not match DSO version ([0-9]{3}\.[0-9.]{1,12})"
 )
-_LIBCUDA = re.compile(r"libcuda reported version is:? ([0-9]{3}\.[0-9.]{1,12})")
-_KERNEL = re.compile(r"kernel reported version is:? ([0-9]{3}\.[0-9.]{1,12})")
-_CUDNN_PAIR = re.compile(
+_LIBCUDA = regex(r"libcuda reported version is:? ([0-9]{3}\.[0-9.]{1,12})")
+_KERNEL = regex(r"kernel reported version is:? ([0-9]{3}\.[0-9.]{1,12})")
+_CUDNN_PAIR = regex(
     r"Loaded (?:runtime )?CuDNN (?:library|runtime library): ([0-9.]{4,9})"
     r"(?: \(compatibility version [0-9]{1,6}\))? but source was compiled with:? ([0-9.]{4,9})",
     re.IGNORECASE,
 )
-_CUDNN = re.compile(r"Loaded cuDNN version ([0-9]{4,6})")
-_SEARCHED = re.compile(r"; LD_LIBRARY_PATH: ([^\n;]{1,2000})")
-_RUNTIME = re.compile(
+_CUDNN = regex(r"Loaded cuDNN version ([0-9]{4,6})")
+_SEARCHED = regex(r"; LD_LIBRARY_PATH: ([^\n;]{1,2000})")
+_RUNTIME = regex(
     r"uccessfully opened (?:dynamic library|CUDA library) "
     r"(?:libcudart\.so\.(10\.[0-9]|[5-9]\.[0-9])|cudart64_(10[0-9]|[5-9][0-9])\.dll)(?![\w.])"
 )
 """Names of CUDA up to 10 change with every release; libcudart.so.11.0 serves all of 11."""
-_BUILD_VALUE = re.compile(
+_BUILD_VALUE = regex(
     r"'(cuda_version|cudnn_version)'(?::|,) '(?:64_)?([0-9.]{1,6})'"
     r"|'(is_cuda_build)'(?::|,) (True|False)"
     r"|'(cuda_compute_capabilities)'(?::|,) \[([^\]\n]{0,400})\]"
 )
-_CAPABILITY = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?|(?<![\d.])[0-9]{1,2}\.[0-9](?![\d.])")
+_CAPABILITY = regex(r"(?:sm|compute)_[0-9]{2,3}[af]?|(?<![\d.])[0-9]{1,2}\.[0-9](?![\d.])")
 _HINTS = (
     "pci bus id",
     "with properties",

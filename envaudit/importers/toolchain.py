@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import compiler_version, tell_libc
 from envaudit.importers.reading import numbered
 
@@ -35,6 +35,7 @@ _HINTS = (
     "GCC",
     "clang version",
     "cmake version",
+    "cmake3 version",
     "ldd (",
     "GNU C Library",
     "glibc ",
@@ -60,7 +61,7 @@ def parse(section: Section) -> Imported:
 
 
 _Lines = list[tuple[int, str]]
-_NOT_FOUND = re.compile(
+_NOT_FOUND = regex(
     r"command not found|: not found|No such file or directory|is not recognized as|not installed|"
     r"can be installed with"
 )
@@ -68,16 +69,14 @@ _NOT_FOUND = re.compile(
 
 # -- CUDA toolkit -------------------------------------------------------------------------------
 
-_RELEASE = re.compile(
+_RELEASE = regex(
     r"Cuda compilation tools, release (?P<release>[0-9]{1,2}\.[0-9]{1,2})"
     r"(?:, V(?P<full>[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,4}))?"
 )
-_BUILD = re.compile(r"Build cuda_(?P<release>[0-9]{1,2}\.[0-9]{1,2})\.r")
-_BARE_RELEASE = re.compile(r"(?:release )?V?([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)\Z")
-_PATH = re.compile(r"(?P<path>(?:/[\w.+\-]{1,80}){1,12}/nvcc)(?![\w/.\-])")
-_NAMED_BY_PATH = re.compile(
-    r"(?:\A|[ \t;&(])(?P<path>(?:[~$]?[\w{}.+\-]{0,60}/)[\w.+/\-]{0,200}nvcc)\b"
-)
+_BUILD = regex(r"Build cuda_(?P<release>[0-9]{1,2}\.[0-9]{1,2})\.r")
+_BARE_RELEASE = regex(r"(?:release )?V?([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)\Z")
+_PATH = regex(r"(?P<path>(?:/[\w.+\-]{1,80}){1,12}/nvcc)(?![\w/.\-])")
+_NAMED_BY_PATH = regex(r"(?:\A|[ \t;&(])(?P<path>(?:[~$]?[\w{}.+\-]{0,60}/)[\w.+/\-]{0,200}nvcc)\b")
 
 
 def _nvcc(draft: Draft, section: Section, lines: _Lines) -> None:
@@ -136,10 +135,8 @@ def _where(draft: Draft, section: Section, lines: _Lines) -> None:
             draft.absent("cuda.nvcc.version", number)
 
 
-_VERSION_TXT = re.compile(
-    r"CUDA Version (?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4}){0,2})\Z"
-)
-_VERSION_JSON = re.compile(
+_VERSION_TXT = regex(r"CUDA Version (?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4}){0,2})\Z")
+_VERSION_JSON = regex(
     r'"cuda"[ \t\n]{0,20}:[ \t\n]{0,20}\{[^{}]{0,200}?"version"[ \t]{0,8}:[ \t]{0,8}'
     r'"(?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)"'
 )
@@ -164,17 +161,15 @@ def _toolkit_files(draft: Draft, section: Section, lines: _Lines) -> None:
 
 # -- compilers and CMake ------------------------------------------------------------------------
 
-_GCC = re.compile(
+_GCC = regex(
     r"(?P<name>(?:[\w\-]{0,40}-)?(?:gcc|g\+\+|cc|c\+\+)(?P<number>-[0-9.]{1,6})?)(?:\.exe)? "
     r"\([^\n]{1,120}"
 )
 _CROSS = ("conda", "mingw", "android", "none-", "musl")
 """Compilers under such names are not the one that stands first on the path of the system."""
-_GCC_V = re.compile(r"gcc version (?P<version>[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}) ")
-_CLANG = re.compile(
-    r"(?:\w{2,10} )?clang version (?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)"
-)
-_CMAKE = re.compile(r"cmake3? version (?P<version>[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)")
+_GCC_V = regex(r"gcc version (?P<version>[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}) ")
+_CLANG = regex(r"(?:\w{2,10} )?clang version (?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)")
+_CMAKE = regex(r"cmake3? version (?P<version>[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)")
 
 
 def _compilers(draft: Draft, section: Section, lines: _Lines) -> None:
@@ -200,11 +195,11 @@ def _compilers(draft: Draft, section: Section, lines: _Lines) -> None:
 
 # -- the C library --------------------------------------------------------------------------------
 
-_LDD = re.compile(
+_LDD = regex(
     r"ldd \((?P<who>[^\n)]{0,80}(?:\([^\n)]{0,40}\)[^\n)]{0,40})?)\) (?P<version>[0-9]\.[0-9]{1,3})"
 )
-_MUSL = re.compile(r"musl libc(?: \([\w\-]{2,12}\))?\Z")
-_LIBC_SAYS = re.compile(
+_MUSL = regex(r"musl libc(?: \([\w\-]{2,12}\))?\Z")
+_LIBC_SAYS = regex(
     r"(?:GNU C Library[^\n]{0,120}release version |glibc[- ])(?P<version>2\.[0-9]{1,3})"
 )
 

@@ -20,31 +20,31 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, lines_of
+from envaudit.importers import Draft, Imported, Section, lines_of, regex
 
 _LIMIT = 1 << 20
 
-_START = re.compile(r"PyTorch built with:")
-_SURE = re.compile(
+_START = regex(r"PyTorch built with:")
+_SURE = regex(
     r"PyTorch built with:|NVCC architecture flags:[ \t]*-gencode|"
     r"Build settings:[ \t][^\n]{0,200}\bBUILD_TYPE="
 )
 _ITEM = r"^[ \t>|*]{0,40}-[ \t]+"
-_RUNTIME = re.compile(_ITEM + r"CUDA Runtime ([0-9]{1,2}\.[0-9]{1,2})\b", re.M)
-_BUILT_RUNTIME = re.compile(_ITEM + r"Built with CUDA Runtime ([0-9]{1,2}\.[0-9]{1,2})\b", re.M)
-_CUDNN = re.compile(_ITEM + r"CuDNN ([0-9]{1,2}\.[0-9](?:\.[0-9]{1,2})?)(?![0-9.])", re.M)
-_BUILT_CUDNN = re.compile(
+_RUNTIME = regex(_ITEM + r"CUDA Runtime ([0-9]{1,2}\.[0-9]{1,2})\b", re.M)
+_BUILT_RUNTIME = regex(_ITEM + r"Built with CUDA Runtime ([0-9]{1,2}\.[0-9]{1,2})\b", re.M)
+_CUDNN = regex(_ITEM + r"CuDNN ([0-9]{1,2}\.[0-9](?:\.[0-9]{1,2})?)(?![0-9.])", re.M)
+_BUILT_CUDNN = regex(
     _ITEM + r"Built with CuDNN ([0-9]{1,2}\.[0-9](?:\.[0-9]{1,2})?)(?![0-9.])", re.M
 )
-_FLAGS = re.compile(_ITEM + r"NVCC architecture flags:(?P<flags>[^\n]{0,8000})", re.M)
-_MORE_FLAGS = re.compile(r"\n[ \t>]{2,80}((?:-gencode;?|arch=|code=)[^\n]{0,2000})")
-_FLAG = re.compile(
+_FLAGS = regex(_ITEM + r"NVCC architecture flags:(?P<flags>[^\n]{0,8000})", re.M)
+_MORE_FLAGS = regex(r"\n[ \t>]{2,80}((?:-gencode;?|arch=|code=)[^\n]{0,2000})")
+_FLAG = regex(
     r"arch=compute_[0-9]{2,3}[a-f]?,code=\[?((?:(?:sm|compute)_[0-9]{2,3}[a-f]?,?){1,8})\]?"
 )
-_SETTINGS = re.compile(r"Build settings:[ \t]*([^\n]{1,16000})")
-_SETTING = re.compile(r"(?:^|, )([A-Z_]{2,40})=([^,\n]{0,4000})")
-_ABI = re.compile(r"-D_GLIBCXX_USE_CXX11_ABI=([01])")
-_READ = re.compile(
+_SETTINGS = regex(r"Build settings:[ \t]*([^\n]{1,16000})")
+_SETTING = regex(r"(?:^|, )([A-Z_]{2,40})=([^,\n]{0,4000})")
+_ABI = regex(r"-D_GLIBCXX_USE_CXX11_ABI=([01])")
+_READ = regex(
     _ITEM + r"(?:GCC|clang|MSVC|C\+\+ Version|Intel\(R\)|OpenMP|LAPACK|NNPACK|CPU capability|"
     r"CUDA Runtime|Built with|NVCC architecture|CuDNN|Magma|HIP Runtime|MIOpen|Build settings|"
     r"Cross compiling)[^\n]*|PyTorch built with:[^\n]*",

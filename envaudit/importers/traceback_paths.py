@@ -11,32 +11,32 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 
 _LIMIT = 4 << 20
 _LINES_LIMIT = 20_000
 
-_UNIX = re.compile(
+_UNIX = regex(
     r"(?<![\w/.-])(/(?:[^\s\"':/]{1,80}/){0,14}?)lib(?:64)?/python([23]\.\d{1,2})t?/"
     r"(site-packages|dist-packages|[a-z_]{2,30}(?:\.py|/))"
 )
-_WINDOWS = re.compile(
+_WINDOWS = regex(
     r"([A-Za-z]:\\(?:[^\\\n\"']{1,80}\\){0,12}?)(?:Python3?(\d)(\d{1,2})\\)?(?:Lib|lib)\\(site-packages)\\"
 )
-_PYENV = re.compile(
+_PYENV = regex(
     r"/(?:\.?pyenv|\.local/share/uv/python)/(?:versions/)?(?:cpython-)?(3\.\d{1,2}\.\d{1,2})[/-]"
 )
-_EXTENSION = re.compile(r"\.cpython-3(\d{1,2})t?-(?:x86_64|aarch64|powerpc64le)-linux-gnu\.so\b")
-_CONDA = re.compile(
+_EXTENSION = regex(r"\.cpython-3(\d{1,2})t?-(?:x86_64|aarch64|powerpc64le)-linux-gnu\.so\b")
+_CONDA = regex(
     r"/(?:[a-z0-9]*conda[0-9]{0,2}|miniforge[0-9]?|mambaforge|micromamba|\.mamba)(?:/|\Z)|/\.?conda/envs/|"
     r"\\(?:[A-Za-z0-9]*conda[0-9]?|miniforge[0-9]?|mambaforge)\\",
     re.IGNORECASE,
 )
-_VENV = re.compile(
+_VENV = regex(
     r"[/\\](?:\.?v?env|\.?venv[\w.-]{0,30}|[\w.-]{0,30}[-_.]v?env|virtualenvs?|pypoetry|\.virtualenvs|\.tox)[/\\]",
     re.IGNORECASE,
 )
-_SYSTEM = re.compile(r"/usr(?:/local)?/\Z")
+_SYSTEM = regex(r"/usr(?:/local)?/\Z")
 
 _HINTS = ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv")
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section
+from envaudit.importers import Draft, Imported, Section, regex
 from envaudit.importers.platform_words import (
     arch_list,
     build,
@@ -33,24 +33,24 @@ from envaudit.importers.platform_words import (
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000
 
-_SURE = re.compile(
+_SURE = regex(
     r"xFormers was built for:|^[ \t>|*`\-]{0,20}(?:memory_efficient_attention\.\w|"
     r"pytorch\.version:|"
     r"pytorch\.cuda:|build\.(?:info|cuda_version|torch_version|nvcc_version|env\.\w{1,40}):|"
     r"swiglu\.\w{1,40}[.:]|gpu\.compute_capability:)",
     re.MULTILINE,
 )
-_HEADING = re.compile(r"[ \t>]{0,20}xFormers[ \t]+v?(?P<version>[0-9]\S{0,80})[ \t]*\Z")
-_ROW = re.compile(
+_HEADING = regex(r"[ \t>]{0,20}xFormers[ \t]+v?(?P<version>[0-9]\S{0,80})[ \t]*\Z")
+_ROW = regex(
     r"[ \t>|*`\-]{0,20}(?P<key>(?:pytorch|gpu|build|source|swiglu|indexing|"
     r"memory_efficient_attention|"
     r"sequence_parallel_fused|sp24|is_\w{1,30})[\w.@\-+]{0,80}):`?[ \t]+(?P<value>.{1,400})\Z"
 )
-_TORCH = re.compile(
+_TORCH = regex(
     r"[ \t>]{0,20}PyTorch (?P<built>\S{1,60}) with "
     r"(?:CUDA (?P<cuda>[0-9]{3,4}|None)|HIP \S{1,20}|CPU)[ \t]*\(you have (?P<now>[^)\n]{1,60})\)"
 )
-_PYTHON = re.compile(
+_PYTHON = regex(
     r"[ \t>]{0,20}Python[ \t]{1,8}(?P<built>\S{1,30}) \(you have (?P<now>[^)\n]{1,30})\)"
 )
 

@@ -369,7 +369,10 @@ def _driver(snapshot: Snapshot) -> str:
         cuda = _value(snapshot, "driver.cuda.version")
         return text + (f", runs CUDA up to {cuda}" if cuda else "")
     if library:
-        return f"not loaded; user-mode libraries {library} are installed"
+        module = snapshot.ask("driver.module.loaded")
+        known = isinstance(module, Absent) or (isinstance(module, Fact) and not module.value)
+        state = "not loaded; " if known else ""
+        return f"{state}user-mode libraries {library} are installed"
     if isinstance(answer, Unknown) and answer.reason != "nobody looked":
         return f"unknown ({answer.reason})"
     return "no NVIDIA driver" if isinstance(answer, Absent) else ""

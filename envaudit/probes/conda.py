@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from envaudit.distributions import without_secrets
 from envaudit.probes import Look, NotHere
-from envaudit.stack import conda_matters
+from envaudit.stack import conda_matters, without_secrets
 
 HEAD_BYTES = 64 << 10
 """Read of a record: its keys are in alphabetical order, and the channel comes before the files."""

@@ -15,7 +15,6 @@ from typing import Any
 from envaudit.distributions import (
     Installed,
     how_installed,
-    in_gpu_stack,
     read_header,
     requirements,
     scan,
@@ -25,6 +24,7 @@ from envaudit.elf import HEAD_BYTES, NotElf, arch
 from envaudit.host import CannotRun, Host
 from envaudit.isolate import Done
 from envaudit.probes import Look, NotHere
+from envaudit.stack import in_gpu_stack
 from envaudit.target import Target, pyvenv, script, version_of_name
 
 RESERVE_S = 1.5
