@@ -85,7 +85,7 @@ def check(
         for bound in bindings(row, judged, instances):
             scope = Scope(judged, matrices, bound, answers)
             quick = None if everything else _without_its_facts(row, scope)
-            findings.append((row, quick or judge(row, scope)))
+            findings.append((row, quick or judge(row, scope, everything=everything)))
     ordered = _arrange(findings)
     age = matrices.age_days()
     return Report(
@@ -134,19 +134,21 @@ def _brief(row: Row, scope: Scope, verdict: Verdict, *missing: str) -> Finding:
     )
 
 
-def judge(row: Row, scope: Scope) -> Finding:
-    """What one row says of one subject."""
+def judge(row: Row, scope: Scope, *, everything: bool = True) -> Finding:
+    """What one row says of one subject; in brief where it says nothing and not `everything`."""
     trial = Trial()
     if "signals" in row:
         return _judge_signals(row, scope, trial)
-    applies: bool | None = not switched_off(row, scope)
-    for condition in row["when"] if applies else ():
+    applies: bool | None = True
+    for condition in row["when"]:
         answer = holds(condition, scope, trial)
         if answer is False:
             applies = False
             break
         if answer is None:
             applies = None
+    if applies is not False and switched_off(row, scope):
+        applies = False
     verdict: Verdict = "not_applicable"
     if applies is not False:
         answers = [holds(condition, scope, trial) for condition in row["require"]]
@@ -162,6 +164,9 @@ def judge(row: Row, scope: Scope) -> Finding:
             verdict = "pass"
     trial.less_sure(row.get("confidence", "high"))
     failed = applies is True and verdict == row.get("verdict", "fail")
+    if not everything and not failed and (verdict == "not_applicable" or applies is not True):
+        missing = [f"{name}: {reason}" for name, reason in trial.missing.items()]
+        return _brief(row, scope, verdict, *(missing if verdict == "unknown" else ()))
     severity: Severity = row["severity"]
     if failed and severity != "note" and trial.confidence != "high":
         severity = "note"  # less sure knowledge may inform, never fail anything

@@ -55,9 +55,10 @@ def _filled(
 ) -> Snapshot:
     """One round through the rows; `facts` and `absences` grow."""
     answers: dict[str, Answer] = {}
+    instances: dict[str, list[str]] = {}
     for row in rows:
         needs = needed(row["when"])
-        for bound in bindings(row, current):
+        for bound in bindings(row, current, instances):
             name = fill(row["fact"], bound)
             scope = Scope(current, matrices, bound, answers)
             if name in facts:

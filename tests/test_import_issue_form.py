@@ -60,7 +60,8 @@ TABLE = """\
 """
 INLINE = "torch 2.0.1 / CUDA 11.8 / Windows 11\n"
 BARE = "GPU\nNVIDIA RTX 4090\n\nOperating System\nArch Linux\n"
-SAMPLES = (TENSORFLOW, HEADINGS, BOLD, TABLE, INLINE, BARE)
+BLOCK = "runned on\npytorch 1.4.0\ncuda 10.1\nTesla K80\n\nTraceback\n"
+SAMPLES = (TENSORFLOW, HEADINGS, BOLD, TABLE, INLINE, BARE, BLOCK)
 
 
 class TestForms:
@@ -106,6 +107,13 @@ class TestForms:
             "os.id": "windows",
             "os.version": "11",
         }
+
+    def test_one_under_another(self) -> None:
+        assert facts(NAME, BLOCK) == {"torch.version": "1.4.0", "gpu.0.name": "Tesla K80"}
+
+    @pytest.mark.parametrize("text", ["Tesla K80\n", "torch 1.4\n\nTesla K80\n", "A100\nH100\n"])
+    def test_no_list_under_one_another(self, text: str) -> None:
+        assert facts(NAME, text) == {}
 
     def test_one_line_with_a_title(self) -> None:
         text = "Environment: Python 3.11.4, torch 2.3.0+cu121, CUDA 12.1, Ubuntu 22.04, A100\n"

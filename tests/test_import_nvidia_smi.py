@@ -308,7 +308,7 @@ class TestFailures:
     )
     def test_lost_gpu(self, line: str, index: int | None, address: str | None, error: str) -> None:
         (found,) = no_handles(f"Unable to determine the device handle for {line}\n")
-        assert (found.index, found.address, found.error) == (index, address, error)
+        assert (found.gpu, found.address, found.error) == (index, address, error)
 
     def test_other_texts_are_not_recognised(self) -> None:
         for text in ("", "Failed to initialize the database", "GPU 0: yes", "| a | b | c |"):

@@ -190,7 +190,7 @@ class Importer(NamedTuple):
 
 
 IMPORTERS: tuple[Importer, ...] = (
-    Importer("nvidia_smi_xml", "nvidia-smi -q -x"),
+    Importer("nvidia_smi_xml", "nvidia-smi -q -x", ("<nvidia_smi_log",)),
     Importer("nvidia_smi_table", "the table of nvidia-smi"),
     Importer("nvidia_smi_q", "nvidia-smi -q", ("NVSMI LOG", " Version     ", "Attached GPUs")),
     Importer(
@@ -394,7 +394,7 @@ IMPORTERS: tuple[Importer, ...] = (
     Importer(
         "traceback_paths",
         "paths below an interpreter",
-        ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv"),
+        ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv", 'File "', ":\\"),
     ),
     Importer("issue_form", "the form of an issue"),
 )

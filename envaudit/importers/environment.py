@@ -43,6 +43,7 @@ _PRINTS = regex(
     r"get-childitem env:)(?=[ \t|;&]|\Z)",
     re.IGNORECASE,
 )
+_DRIVE = regex(r"[A-Za-z]:\\")
 _PLAIN = regex(rf"{_NAME}=(.*)\Z")
 _EXPORTED = regex(rf"[ \t]{{0,12}}(?:export|declare -x|ENV)[ \t]+{_NAME}=(.*)\Z")
 _DOCKERFILE = regex(rf"ENV[ \t]+{_NAME}[ \t]+([^\s=][^\n]*)\Z")
@@ -218,6 +219,8 @@ def _first_word(text: str) -> str:
     if text[:1] in ("'", '"'):
         end = text.find(text[0], 1)
         return text[: end + 1] if end > 0 else text
+    if _DRIVE.match(text):  # its folders have blanks
+        return text
     return re.split(r"[\s;&|]", text, maxsplit=1)[0]
 
 

@@ -44,7 +44,8 @@ def _labels(text: str) -> frozenset[str]:
 _GPU = _labels("""
     gpu|gpus|gpu model|gpu models|gpu type|gpu name|gpu info|gpu card|gpu device|gpu devices|
     gpu used|gpu model and memory|gpu models and configuration|graphics card|graphic card|
-    graphics|video card|nvidia gpu|your gpu|my gpu|gpu hardware|cuda gpu|gpu accelerator
+    graphics|video card|card|my card|nvidia gpu|your gpu|my gpu|gpu hardware|cuda gpu|
+    gpu accelerator
 """)
 _DRIVER = _labels("""
     driver|driver version|nvidia driver|nvidia driver version|nvidia drivers|gpu driver|
@@ -130,6 +131,7 @@ def parse(section: Section) -> Imported:
     """What filled-in lines say, where only one thing can be meant."""
     draft = Draft()
     heading: tuple[Reader, str, int] | None = None
+    block: list[tuple[str, int]] = []
     for number, line in numbered(section.text):
         if len(line) > 400:
             heading = None
@@ -142,6 +144,8 @@ def parse(section: Section) -> Imported:
                 continue
         if _coded(draft, line, number):
             continue
+        if " is " in line or " was " in line:
+            _said(draft, line, number)
         body = line[_START.match(line).end() :]  # type: ignore[union-attr]
         match = _LINE.match(body)
         if match is not None and match[2]:
@@ -157,8 +161,24 @@ def parse(section: Section) -> Imported:
             if bare is not None and _may_head(line, body):
                 heading = (bare, label, number)
                 continue
-        _inline(draft, body, number)
+        items = _items(body)
+        if len(items) == 1 and len(body) < 60 and _is_item(items[0]):
+            block.append((items[0], number))
+            continue
+        _inline(draft, [(item, number) for item in items])
+    _inline(draft, _next_to_another(block))
     return draft.done()
+
+
+def _next_to_another(block: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The first run of such lines one after another: a list, not a word in a text."""
+    runs: list[list[tuple[str, int]]] = []
+    for item, number in block:
+        if runs and runs[-1][-1][1] == number - 1:
+            runs[-1].append((item, number))
+        else:
+            runs.append([(item, number)])
+    return next((run for run in runs if len(run) > 1), [])
 
 
 def _may_head(line: str, body: str) -> bool:
@@ -203,8 +223,31 @@ _OTHER_MAKERS = regex(
 )
 
 
+_SENTENCE = regex(
+    r"[.;?!](?=[ ]|\Z)|,[ ](?=(?:nvidia[ ])?driver|cuda|python|with\b|torch|windows)", re.I
+)
+"""Where the first thing that is said of a GPU ends and a text goes on."""
+_SAID = regex(
+    r"\b(?:gpu|graphics card|video card|(?:my|the|our) card)[ ](?:is|was)[ ](?:an?[ ]|the[ ])?"
+    r"(?P<name>(?:nvidia[ ]|geforce[ ]|quadro[ ]|tesla[ ]|rtx|gtx|[abhltv][0-9])[^\n]{2,80})",
+    re.IGNORECASE,
+)
+_SAID_END = regex(
+    r"[.,;?!(](?=[ ]|\Z|[A-Za-z])|[ ](?:with|and|on|but|in|which|so)\b", re.IGNORECASE
+)
+
+
+def _said(draft: Draft, line: str, number: int) -> None:
+    """What a sentence says of the GPU: "my GPU is an RTX 3080, drivers are new"."""
+    match = _SAID.search(line)
+    if match is None:
+        return
+    for index, name in enumerate(gpu_names(_SAID_END.split(match["name"], 1)[0])):
+        draft.add(f"gpu.{index}.name", name, "what is said of the GPU", number)
+
+
 def _read_gpu(draft: Draft, value: str, source: str, line: int) -> bool:
-    names = gpu_names(_OTHER_MAKERS.sub("", value))
+    names = gpu_names(_OTHER_MAKERS.sub("", value)) or gpu_names(_SENTENCE.split(value, 1)[0])
     for index, name in enumerate(names):
         draft.add(f"gpu.{index}.name", name, source, line)
     return bool(names)
@@ -296,6 +339,22 @@ _INLINE: tuple[tuple[re.Pattern[str], str], ...] = (
         regex(r"(?:tensorflow|tf)[ =]{1,2}v?([0-9]\S{2,30})\Z", re.IGNORECASE),
         "tensorflow.version",
     ),
+    *(
+        (regex(rf"{name}[ =]{{1,2}}v?([0-9][0-9A-Za-z.+]{{1,30}})\Z"), f"dist.{fact}.version")
+        for name, fact in (
+            ("torchvision", "torchvision"),
+            ("torchaudio", "torchaudio"),
+            ("onnxruntime-gpu", "onnxruntime-gpu"),
+            ("triton", "triton"),
+            ("vllm", "vllm"),
+            ("(?:xformers|xFormers)", "xformers"),
+            ("flash[-_]attn", "flash-attn"),
+            ("bitsandbytes", "bitsandbytes"),
+            ("deepspeed", "deepspeed"),
+            ("transformers", "transformers"),
+            ("numpy", "numpy"),
+        )
+    ),
     (regex(r"python[ =]{1,2}v?([23]\.[0-9]\S{0,10})\Z", re.IGNORECASE), "python.version"),
     (
         regex(r"(?:nvidia )?driver[ =]{1,2}v?([1-9][0-9]{2}\.[0-9.]{1,9})\Z", re.IGNORECASE),
@@ -307,36 +366,51 @@ _INLINE_OS = regex(r"(?:windows|ubuntu|debian|fedora|centos|wsl2?)\b[ \w.]{0,20}
 
 
 _LEAD = regex(
-    r"(?:(?:my )?(?:environment|env|setup|versions?|config(?:uration)?|specs?|system)[ \t*]{0,3}:)",
+    r"(?:(?:my )?(?:environment|env|setup|pip|versions?|config(?:uration)?|specs?|system)"
+    r"[ \t*]{0,3}:)",
     re.IGNORECASE,
 )
 
 
-def _inline(draft: Draft, body: str, number: int) -> None:
-    """A line that is nothing but such items: "torch 2.0.1 / CUDA 11.8 / Windows 11"."""
+def _items(body: str) -> list[str]:
+    """What stands on a line between slashes, commas and the like."""
     if len(body) > 160:
-        return
-    items = [item.strip(" `*_.") for item in _ITEM.split(_LEAD.sub("", body))]
+        return []
+    return [item.strip(" `*_.") for item in _ITEM.split(_LEAD.sub("", body))]
+
+
+def _is_item(item: str) -> bool:
+    """Whether a text is one thing with its version, or a system, or GPUs."""
+    return bool(
+        any(pattern.match(item) for pattern, _ in _INLINE)
+        or _INLINE_OS.match(item)
+        or _INLINE_CUDA.match(item)
+        or gpu_names(item)
+    )
+
+
+def _inline(draft: Draft, items: list[tuple[str, int]]) -> None:
+    """A line, or lines, of nothing but such items: "torch 2.0.1 / CUDA 11.8 / Windows 11"."""
     if not 2 <= len(items) <= 10:
         return
-    told: list[tuple[str, str]] = []
-    systems: list[str] = []
-    for item in items:
+    told: list[tuple[str, str, int]] = []
+    systems: list[tuple[str, int]] = []
+    for item, number in items:
         found = next(
             ((fact, m[1]) for pattern, fact in _INLINE if (m := pattern.match(item))), None
         )
         if found is not None:
-            told.append(found)
+            told.append((*found, number))
         elif _INLINE_OS.match(item):
-            systems.append(item)
+            systems.append((item, number))
         elif names := gpu_names(item):
-            told += [(f"gpu.{index}.name", name) for index, name in enumerate(names)]
+            told += [(f"gpu.{index}.name", name, number) for index, name in enumerate(names)]
         elif not _INLINE_CUDA.match(item):
             return
-    facts = [fact for fact, _ in told]
+    facts = [fact for fact, _, _ in told]
     if len(facts) != len(set(facts)) or not told:
         return
-    for fact, value in told:
+    for fact, value, number in told:
         draft.add(fact, value, "a line of versions", number)
-    for system in systems[:1]:
+    for system, number in systems[:1]:
         read_os(draft, system, "a line of versions", number)

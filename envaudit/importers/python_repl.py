@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from envaudit.importers import Draft, Imported, Section, regex
@@ -417,7 +418,7 @@ def recognises(section: Section) -> bool:
         hint in text
         for text in (section.command, section.text)
         for hint in ("torch", "__version__", "tf.", "jax.", "sys.", "platform.", "ersion()",
-                     "python", "os.environ", "providers()")
+                     "ython", "os.environ", "providers()")
     )  # fmt: skip
 
 
@@ -429,7 +430,23 @@ def parse(section: Section) -> Imported:
         _outputs(draft, section.command, lines)
     for number, line in lines:
         _labelled(draft, line, number)
+    _alone(draft, lines)
     return draft.done()
+
+
+_ALONE = regex(
+    r"[ \t]{0,8}(?:print\()?((?:torch|tf|tensorflow|jax|jaxlib)\.[A-Za-z_][\w.]{1,60}"
+    r"(?:\([^()\n]{0,40}\))?)\)?[ \t]*\Z"
+)
+
+
+def _alone(draft: Draft, lines: list[tuple[int, str]]) -> None:
+    """An expression that is all of its line, pasted without its prompt, and the value below it."""
+    for (number, line), (below, value) in pairwise(lines):
+        match = _ALONE.match(line) if below == number + 1 else None
+        reader = _reader(match[1]) if match is not None else None
+        if reader is not None and reader(draft, value.strip(), match[1], below):  # type: ignore[index]
+            draft.read(number)
 
 
 def _outputs(draft: Draft, command: str, lines: list[tuple[int, str]]) -> None:

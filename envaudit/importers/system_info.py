@@ -33,6 +33,8 @@ _HINTS = (
     "Description:",
     "Operating System:",
     "Microsoft Windows",
+    "ProductName:",
+    "Darwin ",
     "WSL",
     "CPU op-mode",
     "Thread(s) per core",
@@ -68,6 +70,7 @@ def parse(section: Section) -> Imported:
     _release_files(draft, lines, tool)
     _named_fields(draft, lines)
     _windows(draft, section, lines)
+    _mac(draft, lines)
     _wsl(draft, lines)
     _processors(draft, section, lines)
     _memory(draft, section, lines)
@@ -119,6 +122,28 @@ def _virtual(draft: Draft, word: str, source: str, line: int) -> None:
         draft.add("os.wsl", True, source, line)
     elif word not in ("docker", "podman", "lxc", "container-other", "systemd-nspawn"):
         draft.add("os.virtualization", word, source, line)
+
+
+# -- macOS --------------------------------------------------------------------------------------
+
+_SW_VERS = regex(r"[ \t]*ProductName:[ \t]{1,8}(?:macOS|Mac OS X)(?: Server)?[ \t]*\Z")
+_PRODUCT = regex(
+    r"[ \t]*ProductVersion:[ \t]{1,8}(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){0,3})[ \t]*\Z"
+)
+_DARWIN = regex(r"Darwin [^\n]{0,120}?Darwin Kernel Version [^\n]{0,200}?(?P<arch>arm64|x86_64)\b")
+
+
+def _mac(draft: Draft, lines: _Lines) -> None:
+    """sw_vers, and what uname prints on a Mac."""
+    for number, line in lines:
+        darwin = _DARWIN.search(line) if "Darwin" in line else None
+        if darwin is not None:
+            draft.add("os.id", "macos", "uname", number)
+            draft.add("os.arch", darwin["arch"], "uname", number)
+        elif _SW_VERS.match(line):
+            draft.add("os.id", "macos", "sw_vers", number)
+        elif "os.id" in draft and (product := _PRODUCT.match(line)) is not None:
+            draft.add("os.version", product["version"], "sw_vers", number)
 
 
 # -- release files ------------------------------------------------------------------------------

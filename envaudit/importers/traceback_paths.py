@@ -4,7 +4,8 @@
     /opt/conda/envs/gpu/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so: undefined symbol
     File "C:\\Users\\user\\AppData\\Local\\Programs\\Python\\Python310\\lib\\site-packages\\x.py"
 
-A folder tells the minor release only. Paths of two releases leave it open.
+A folder tells the minor release only. Paths of two releases leave it open. A drive or a folder that
+only macOS has tells the system too, as does a Windows prompt.
 """
 
 from __future__ import annotations
@@ -37,14 +38,25 @@ _VENV = regex(
     re.IGNORECASE,
 )
 _SYSTEM = regex(r"/usr(?:/local)?/\Z")
+_SYSTEMS = (
+    ("windows", regex(r"(?<![\w/\\])[A-Za-z]:\\(?=[\w.\- ])")),
+    (
+        "macos",
+        regex(
+            r"(?<![\w.~/-])/(?:Users/[\w.-]|opt/homebrew/|Applications/|Library/Frameworks/Python|"
+            r"System/Library/)"
+        ),
+    ),
+    ("linux", regex(r"(?<![\w.~/-])/(?:home|root|usr/lib|usr/local/lib|opt/conda|mnt|data)/")),
+)
 
-_HINTS = ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv")
+_HINTS = ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv", 'File "')
 
 
 def recognises(section: Section) -> bool:
-    """Whether the text has a path below an interpreter."""
+    """Whether the text has a path below an interpreter, or stands below a Windows prompt."""
     text = section.text[:_LIMIT]
-    return any(hint in text for hint in _HINTS)
+    return section.scope == "windows" or any(hint in text for hint in _HINTS)
 
 
 def parse(section: Section) -> Imported:
@@ -52,10 +64,19 @@ def parse(section: Section) -> Imported:
     draft = Draft()
     versions: dict[str, int] = {}
     kinds: dict[str, int] = {}
+    systems: dict[str, int] = {}
+    if section.scope == "windows":
+        draft.add("os.id", "windows", "Windows prompt")
     for number, line in enumerate(section.text[:_LIMIT].split("\n")[:_LINES_LIMIT], 1):
-        if "ython" not in line and "site-packages" not in line:
+        if "ython" not in line and "site-packages" not in line and 'File "' not in line:
             continue
         _line(line[:3000], number, versions, kinds)
+        for system, pattern in _SYSTEMS:
+            if system not in systems and pattern.search(line[:3000]):
+                systems[system] = number
+    if len(systems) == 1 and "linux" not in systems:
+        system, number = next(iter(systems.items()))
+        draft.add("os.id", system, "path below the interpreter", number)
     if len(versions) == 1:
         version, number = next(iter(versions.items()))
         draft.add("python.version", version, "path below the interpreter", number)
