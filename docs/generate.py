@@ -1,4 +1,4 @@
-"""Write what is derived: docs/facts.md, docs/rules.md, README's outputs, canonical matrices.
+"""Write what is derived: the generated pages of docs/, README's outputs, canonical matrices.
 
 python docs/generate.py [--check]    with --check nothing is written; the exit status is 1 when
                                      a file is out of date.
@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from envaudit.facts import CATALOGUE  # noqa: E402
+from envaudit.importers import IMPORTERS  # noqa: E402
 from envaudit.matrix import Matrices  # noqa: E402
 from envaudit.output.rows import sentence  # noqa: E402
 from tests.verdicts import TRIPLES  # noqa: E402
@@ -46,34 +47,138 @@ def facts_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def rules_page() -> str:
-    """Every rule with its conditions, fixes and sources as a page."""
-    matrices = Matrices(shipped=str(MATRICES))
-    lines = [
+def rule_pages(matrices: Matrices) -> Iterator[tuple[Path, str]]:
+    """Every rule with its conditions, fixes and sources: one page a file of matrices/rules."""
+    rows = matrices.rows("rules")
+    index = [
         "# Rules",
         "",
-        "Every rule of envaudit, generated from its row in `matrices/rules/`.",
+        "Every rule of envaudit, one page for each file of `matrices/rules/`, generated.",
+        "",
+        "| page | rules | about |",
+        "|---|---|---|",
     ]
+    for path in sorted((MATRICES / "rules").glob("*.json")):
+        about = json.loads(path.read_text("utf-8"))["about"]
+        mine = [row for row in rows if row["file"] == f"rules/{path.name}"]
+        index.append(f"| [{path.stem}]({path.stem}.md) | {len(mine)} | {_cell(about)} |")
+        lines = [f"# Rules: {path.stem}", "", about]
+        for row in mine:
+            lines += _rule(row)
+        yield HERE / "rules" / f"{path.stem}.md", "\n".join(lines) + "\n"
+    yield HERE / "rules" / "README.md", "\n".join(index) + "\n"
+
+
+def _rule(row: Any) -> list[str]:
+    lines = ["", f"## {row['id']}", "", f"**{_text(row['title'])}**", ""]
+    lines.append(
+        f"{row['severity']}, cause `{row['cause']}`, layer {row['layer']}, "
+        f"confidence {row['confidence']}. {_text(row['why'])}"
+    )
+    lines.append("")
+    if row.get("signals"):
+        lines.append(f"- Error texts: {_code(', '.join(row['signals']))}")
+    for part, word in (
+        ("when", "When"),
+        ("unless", "Unless"),
+        ("require", "Requires"),
+        ("prove", "Proved by"),
+    ):
+        lines += [f"- {word} {_code(sentence(each))}" for each in row.get(part, ())]
+    for fix in row["fix"]:
+        command = f" `{fix['command']}`" if fix.get("command") else ""
+        lines.append(f"- Fix: {_text(fix['text'])}{command}")
+    return lines + [f"- Source: {_source(source)}" for source in row["sources"]]
+
+
+def causes_page(matrices: Matrices) -> str:
+    """Every cause with the rules that find it."""
+    rules: dict[str, list[str]] = {}
     for row in matrices.rows("rules"):
-        lines += ["", f"## {row['id']}", "", f"**{_text(row['title'])}**", ""]
+        page = row["file"].removeprefix("rules/").removesuffix(".json")
+        rules.setdefault(row["cause"], []).append(f"[{row['id']}](rules/{page}.md)")
+    lines = [
+        "# Causes",
+        "",
+        "What a finding can be caused by, generated from `matrices/causes.json`. Causes that",
+        "only a comparison of two snapshots shows have no rule of their own.",
+        "",
+        "| cause | deserves | meaning | rules |",
+        "|---|---|---|---|",
+    ]
+    for name, cause in matrices.causes().items():
+        found = ", ".join(rules.get(name, ())) or ("diff" if cause["where"] == "diff" else "")
+        lines.append(f"| `{name}` | {cause['verdict']} | {_cell(cause['meaning'])} | {found} |")
+    return "\n".join(lines) + "\n"
+
+
+def signatures_page(matrices: Matrices) -> str:
+    """Every error text that is known, with what it says and the causes it can have."""
+    causes: dict[str, dict[str, None]] = {}
+    for row in matrices.rows("rules"):
+        for name in row.get("signals", ()):
+            causes.setdefault(name, {}).setdefault(row["cause"])
+    lines = [
+        "# Error texts",
+        "",
+        "Every signature, generated from `matrices/signatures/`. A weak one stands in healthy",
+        "logs too: it is evidence and raises nothing by itself. `envaudit explain -` reads a",
+        "text from a pipe.",
+        "",
+        "| signature | program | weight | what it says | causes |",
+        "|---|---|---|---|---|",
+    ]
+    for row in matrices.rows("signatures"):
+        found = ", ".join(f"`{name}`" for name in causes.get(row["id"], ()))
+        meaning = _cell(_text(row["meaning"]))
         lines.append(
-            f"{row['severity']}, cause `{row['cause']}`, layer {row['layer']}, "
-            f"confidence {row['confidence']}. {_text(row['why'])}"
+            f"| `{row['id']}` | {row['component']} | {row['weight']} | {meaning} | {found} |"
         )
-        lines.append("")
-        if row.get("signals"):
-            lines.append(f"- Error texts: {_code(', '.join(row['signals']))}")
-        for part, word in (
-            ("when", "When"),
-            ("unless", "Unless"),
-            ("require", "Requires"),
-            ("prove", "Proved by"),
-        ):
-            lines += [f"- {word} {_code(sentence(each))}" for each in row.get(part, ())]
-        for fix in row["fix"]:
-            command = f" `{fix['command']}`" if fix.get("command") else ""
-            lines.append(f"- Fix: {_text(fix['text'])}{command}")
-        lines += [f"- Source: {_source(source)}" for source in row["sources"]]
+    return "\n".join(lines) + "\n"
+
+
+def catalogues_page(matrices: Matrices) -> str:
+    """Every table of the world, with its size and its keys."""
+    lines = [
+        "# Catalogues",
+        "",
+        "The tables that rules look things up in, generated from `matrices/catalogues/`.",
+        "`envaudit matrix show NAME` prints one, each row with its source.",
+        "",
+        "| catalogue | rows | keys | what it holds |",
+        "|---|---|---|---|",
+    ]
+    for path in sorted((MATRICES / "catalogues").glob("*.json")):
+        data = json.loads(path.read_text("utf-8"))
+        keys = ", ".join(f"`{key}`" for key in data["keys"])
+        lines.append(f"| {path.stem} | {len(data['rows'])} | {keys} | {_cell(data['about'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def reports_page() -> str:
+    """What can be pasted."""
+    lines = [
+        "# What can be pasted",
+        "",
+        "`envaudit check FILE` (or `-` for a pipe) reads these wherever they stand in a text,",
+        "one after another, with prompts and prose between, quoted or cut. Generated from",
+        "`envaudit/importers/__init__.py`. What was not understood is told.",
+        "",
+        "| reader | reads |",
+        "|---|---|",
+    ]
+    lines += [f"| `{each.name}` | {_cell(each.title)} |" for each in IMPORTERS]
+    lines += [
+        "",
+        "A prompt (`$ nvidia-smi`, `user@host:~$ ...`, `>>> ...`, `In [3]: ...`, `PS C:\\>",
+        "...`), a code fence or a heading such as *inside the container* begins a new",
+        "section. What was said of a container and of its host is kept apart: the container",
+        "is judged, and what holds for the whole machine (kernel, driver, GPUs) may come from",
+        "either. `envaudit facts FILE` shows every fact with the line it was read in; facts",
+        "of one place are also there as `scope.host.*` and so on.",
+        "",
+        "Error texts are found by the signatures of [signatures.md](signatures.md).",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -136,7 +241,12 @@ def _shown(block: re.Match[str]) -> str:
 def wanted() -> Iterator[tuple[Path, str]]:
     """Every derived file and what it should hold."""
     yield HERE / "facts.md", facts_page()
-    yield HERE / "rules.md", rules_page()
+    matrices = Matrices(shipped=str(MATRICES))
+    yield from rule_pages(matrices)
+    yield HERE / "causes.md", causes_page(matrices)
+    yield HERE / "signatures.md", signatures_page(matrices)
+    yield HERE / "catalogues.md", catalogues_page(matrices)
+    yield HERE / "reports.md", reports_page()
     yield HERE / "verdicts.md", verdicts_page()
     yield HERE.parent / "README.md", readme()
     for path in sorted(MATRICES.glob("**/*.json")):
@@ -150,6 +260,7 @@ def main() -> int:
     for path, text in stale:
         print(f"{'out of date' if '--check' in sys.argv else 'written'}: {path.name}")
         if "--check" not in sys.argv:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf-8")
     return 1 if stale and "--check" in sys.argv else 0
 

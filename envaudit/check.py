@@ -267,11 +267,13 @@ def undecided(finding: Finding) -> bool:
 def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
     """Link consequences to their roots, and put all in reading order."""
     raised = [(row, finding) for row, finding in findings if told(finding)]
+    because_of = {
+        finding.rule: _root_of(row, finding, raised) for row, finding in raised
+    }  # one root for each rule: its subjects share it
+    _cut_circles(because_of, [(row, finding) for row, finding in raised])
     linked: list[tuple[tuple[int, ...], Finding]] = []
     for number, (row, finding) in enumerate(findings):
-        because = None
-        if told(finding):
-            because = _root_of(row, finding, raised)
+        because = because_of[finding.rule] if told(finding) else None
         done = finding._replace(because_of=because)
         key = (
             0 if told(finding) else 1 if undecided(finding) else 2,
@@ -282,6 +284,26 @@ def _arrange(findings: Sequence[tuple[Row, Finding]]) -> list[Finding]:
         )
         linked.append((key, done))
     return [finding for _, finding in sorted(linked, key=lambda pair: pair[0])]
+
+
+def _cut_circles(because_of: dict[str, str | None], raised: Sequence[tuple[Row, Finding]]) -> None:
+    """Make the surest of findings that follow from one another the root of the others.
+
+    Two rules of one cause may each name the other as what they follow from.
+    """
+    first = {
+        finding.rule: ("signals" in row, _rank(finding), LAYERS.index(row["layer"]), number)
+        for number, (row, finding) in reversed([*enumerate(raised)])
+    }
+    for rule in because_of:
+        path: list[str] = []
+        at: str | None = rule
+        while at is not None and at not in path:
+            path.append(at)
+            at = because_of.get(at)
+        if at is not None:
+            circle = path[path.index(at) :]
+            because_of[min(circle, key=first.__getitem__)] = None
 
 
 def _root_of(row: Row, finding: Finding, raised: Sequence[tuple[Row, Finding]]) -> str | None:

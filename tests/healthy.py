@@ -349,7 +349,7 @@ HEALTHY: tuple[Healthy, ...] = (
     ),
     Healthy(
         "torchvision of another minor of CUDA",
-        "torchvision compares the majors only since 0.24",
+        "torchvision compares the majors only since 0.16",
         _UBUNTU
         | _gpus("NVIDIA L4")
         | {"driver.version": "575.57.08", "torch.version": "2.10.0+cu128"}
@@ -360,8 +360,8 @@ HEALTHY: tuple[Healthy, ...] = (
         "a local part with a commit tells of a build for the torch that is there",
         _UBUNTU
         | _gpus("NVIDIA GeForce RTX 4080")
-        | {"driver.version": "535.86.05", "torch.version": "2.0.1+cu118"}
-        | _dists("torch==2.0.1+cu118", "xformers==0.0.17+b6be33a.d20230315"),
+        | {"driver.version": "535.86.05", "torch.version": "2.2.0+cu121"}
+        | _dists("torch==2.2.0+cu121", "xformers==0.0.23+1254a16.d20240110"),
     ),
     Healthy(
         "xFormers that follows any torch",
@@ -385,7 +385,9 @@ HEALTHY: tuple[Healthy, ...] = (
         _UBUNTU
         | _gpus("Quadro RTX 8000")
         | {"driver.version": "555.42.06", "torch.version": "2.5.1+cu124"}
-        | _dists("torch==2.5.1+cu124", "torch-scatter==2.1.2+pt25cu124", "pyg-lib==0.4.0+pt25cu124"),
+        | _dists(
+            "torch==2.5.1+cu124", "torch-scatter==2.1.2+pt25cu124", "pyg-lib==0.4.0+pt25cu124"
+        ),
     ),
     Healthy(
         "PyG's extensions for a torch of two digits",
@@ -446,6 +448,144 @@ HEALTHY: tuple[Healthy, ...] = (
         | {"driver.version": "560.35.03", "env.NCCL_P2P_DISABLE": "1"}
         | {"torch.version": "2.4.0+cu121", "nccl.version": "2.20.5"},
     ),
+    Healthy(
+        "DGX Spark",
+        "code of sm_120 runs on compute capability 12.1",
+        {
+            "os.id": "ubuntu",
+            "os.version": "24.04",
+            "os.arch": "aarch64",
+            "gpu.count": 1,
+            "gpu.0.name": "NVIDIA GB10",
+            "gpu.0.compute_capability": "12.1",
+            "driver.version": "580.95.05",
+            "torch.version": "2.9.1+cu130",
+            "torch.arch_list": ["sm_80", "sm_90", "sm_100", "sm_110", "sm_120", "compute_120"],
+        }
+        | _dists("torch==2.9.1+cu130", "torchvision==0.24.1+cu130"),
+    ),
+    Healthy(
+        "PTX of an older generation on Blackwell",
+        "PTX is compiled at the first start, slowly, and works",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce RTX 5070 Ti")
+        | {
+            "driver.version": "570.86.16",
+            "torch.version": "2.6.0a0+gitd0cab28",
+            "torch.cuda.version": "12.6",
+            "torch.arch_list": ["sm_80", "sm_86", "sm_90", "compute_90"],
+        },
+    ),
+    Healthy(
+        "Kepler with the last torch for it",
+        "the cu113 builds of torch 1.12 have sm_37, and driver 470 serves the K80",
+        _UBUNTU
+        | _gpus("Tesla K80", "Tesla K80")
+        | {
+            "driver.version": "470.256.02",
+            "torch.version": "1.12.1+cu113",
+            "torch.arch_list": ["sm_37", "sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86"],
+        }
+        | _dists("torch==1.12.1+cu113", "torchvision==0.13.1+cu113", "torchaudio==0.12.1+cu113"),
+    ),
+    Healthy(
+        "an old system",
+        "the wheels up to torch 2.5 ask for glibc 2.17",
+        {"os.id": "centos", "os.version": "7", "os.arch": "x86_64", "os.libc.version": "2.17"}
+        | _gpus("Tesla V100-PCIE-16GB")
+        | {"driver.version": "535.104.12", "torch.version": "2.2.2+cu118"}
+        | _dists("torch==2.2.2+cu118", "numpy==1.26.4"),
+    ),
+    Healthy(
+        "Arch Linux",
+        "the distribution's build names its CUDA without a tag, and its torchvision a commit",
+        {"os.id": "arch", "os.arch": "x86_64", "os.libc.version": "2.42"}
+        | _gpus("NVIDIA GeForce RTX 3060 Ti")
+        | {
+            "driver.version": "590.48.01",
+            "torch.version": "2.9.1",
+            "torch.cuda.version": "13.1",
+            "cuda.toolkit.version": "13.1.80",
+            "gcc.version": "15.2.1",
+        }
+        | _dists("torch==2.9.1", "torchvision==0.24.1a0+d801a34", "numpy==2.4.0"),
+    ),
+    Healthy(
+        "vLLM with its pins",
+        "vLLM names the torch, xFormers and torchaudio it was built with",
+        _UBUNTU
+        | _gpus("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3")
+        | {"driver.version": "550.127.08", "torch.version": "2.8.0+cu128", "nccl.version": "2.27.3"}
+        | _dists(
+            "vllm==0.11.0",
+            "torch==2.8.0",
+            "torchvision==0.23.0",
+            "torchaudio==2.8.0",
+            "xformers==0.0.32.post1",
+            "triton==3.4.0",
+            "nvidia-nccl-cu12==2.27.3",
+            "numpy==2.2.6",
+        ),
+    ),
+    Healthy(
+        "Triton for Windows",
+        "triton-windows is the one package that brings triton there",
+        _WINDOWS
+        | _gpus("NVIDIA GeForce RTX 4090")
+        | {"driver.version": "576.02", "torch.version": "2.7.0+cu128"}
+        | _dists(
+            "torch==2.7.0+cu128",
+            "torchvision==0.22.0+cu128",
+            "triton-windows==3.3.0.post19",
+            "xformers==0.0.30",
+        ),
+    ),
+    Healthy(
+        "cuBLAS of two CUDA majors",
+        "their files have different names and lie side by side",
+        _UBUNTU
+        | _gpus("NVIDIA A100-SXM4-40GB")
+        | {"driver.version": "535.161.07", "torch.version": "2.1.2+cu121"}
+        | _dists(
+            "torch==2.1.2+cu121",
+            "nvidia-cublas-cu11==11.11.3.6",
+            "nvidia-cublas-cu12==12.1.3.1",
+            "nvidia-cuda-runtime-cu11==11.8.89",
+            "nvidia-cuda-runtime-cu12==12.1.105",
+            "numpy==1.26.4",
+        ),
+    ),
+    Healthy(
+        "NumPy 2 where it fits",
+        "on Linux torch is compiled for NumPy 2 since 2.3, ONNX Runtime since 1.19",
+        _UBUNTU
+        | _gpus("NVIDIA L4")
+        | {"driver.version": "550.54.15", "torch.version": "2.3.1+cu121"}
+        | _dists("torch==2.3.1+cu121", "onnxruntime-gpu==1.19.2", "numpy==2.0.2", "jaxlib==0.4.30"),
+    ),
+    Healthy(
+        "a new-feature branch of the driver",
+        "new-feature branches serve everything that the production branch before them did",
+        _UBUNTU
+        | _gpus("NVIDIA A16")
+        | {
+            "driver.version": "545.23.08",
+            "torch.version": "2.1.1+cu121",
+            "cuda.nvcc.version": "12.3.52",
+        },
+    ),
+    Healthy(
+        "a mixture of generations in one build",
+        "each GPU has code in the build",
+        _UBUNTU
+        | _gpus("Tesla P40", "NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 4090")
+        | {
+            "driver.version": "570.158.01",
+            "torch.version": "2.7.1+cu126",
+            "torch.arch_list": ["sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90"],
+            "cudnn.version": "9.5.1",
+        },
+    ),
     # JAX
     Healthy(
         "JAX, the pins of pip",
@@ -453,7 +593,9 @@ HEALTHY: tuple[Healthy, ...] = (
         _UBUNTU
         | _gpus("NVIDIA H100 80GB HBM3")
         | {"driver.version": "580.65.06", "jax.version": "0.9.2", "jaxlib.version": "0.9.2"}
-        | _dists("jax-cuda13-plugin==0.9.2", "jax-cuda13-pjrt==0.9.2", "nvidia-cudnn-cu13==9.16.0.29"),
+        | _dists(
+            "jax-cuda13-plugin==0.9.2", "jax-cuda13-pjrt==0.9.2", "nvidia-cudnn-cu13==9.16.0.29"
+        ),
     ),
     Healthy(
         "JAX older than its jaxlib allows, and just not",
@@ -489,7 +631,10 @@ HEALTHY: tuple[Healthy, ...] = (
         _UBUNTU
         | _gpus("NVIDIA RTX A5000")
         | {"driver.version": "535.54.03", "jax.version": "0.4.23"}
-        | {"jaxlib.version": "0.4.23+cuda12.cudnn89", "dist.jaxlib.version": "0.4.23+cuda12.cudnn89"},
+        | {
+            "jaxlib.version": "0.4.23+cuda12.cudnn89",
+            "dist.jaxlib.version": "0.4.23+cuda12.cudnn89",
+        },
     ),
     Healthy(
         "JAX with a torch that reads the data",
@@ -511,6 +656,36 @@ HEALTHY: tuple[Healthy, ...] = (
         _UBUNTU
         | _gpus("NVIDIA GeForce GTX 970")
         | {"driver.version": "535.183.01", "jax.version": "0.6.2", "jaxlib.version": "0.6.2"},
+    ),
+    Healthy(
+        "JAX of one night and jaxlib of another",
+        "development builds are compared by their numbers, not by their day",
+        _UBUNTU
+        | _gpus("NVIDIA H100 80GB HBM3")
+        | {
+            "driver.version": "580.95.05",
+            "jax.version": "0.9.1.dev20260203+5f4a1c0aa",
+            "jaxlib.version": "0.9.1.dev20260201",
+        }
+        | _dists("jax-cuda13-plugin==0.9.1.dev20260201", "jax-cuda13-pjrt==0.9.1.dev20260201"),
+    ),
+    Healthy(
+        "JAX on a TPU",
+        "libtpu has its own numbers",
+        _UBUNTU | {"jax.version": "0.6.2", "jaxlib.version": "0.6.2"} | _dists("libtpu==0.0.17"),
+    ),
+    Healthy(
+        "JAX of conda-forge",
+        "the build string tells of CUDA, and there is no plugin",
+        _UBUNTU
+        | _gpus("NVIDIA RTX A4000")
+        | {
+            "driver.version": "550.144.03",
+            "jax.version": "0.4.31",
+            "jaxlib.version": "0.4.31",
+            "conda.jaxlib.version": "0.4.31",
+            "conda.jaxlib.build": "cuda120py311hbd5b6bf_0",
+        },
     ),
     # TensorFlow
     Healthy(
@@ -575,6 +750,32 @@ HEALTHY: tuple[Healthy, ...] = (
             "numpy==1.26.4",
         ),
     ),
+    Healthy(
+        "TensorFlow with CUDA 11.8 for 11.2",
+        "the libraries of every CUDA 11 have the names that TensorFlow opens",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce GTX 1660 Ti")
+        | {
+            "driver.version": "525.147.05",
+            "tensorflow.version": "2.11.0",
+            "cuda.toolkit.version": "11.8.89",
+            "cudnn.version": "8.6.0",
+        },
+    ),
+    Healthy(
+        "TensorFlow 2.15 with cuDNN 8 of CUDA 12",
+        "2.15 is built for CUDA 12.2 and cuDNN 8.9",
+        _UBUNTU
+        | _gpus("NVIDIA L4")
+        | {"driver.version": "535.129.03", "tensorflow.version": "2.15.1"}
+        | _dists("tensorflow==2.15.1", "nvidia-cudnn-cu12==8.9.4.25", "numpy==1.26.4"),
+    ),
+    Healthy(
+        "TensorFlow on a Mac",
+        "tensorflow-metal serves the GPU",
+        {"os.id": "macos", "os.arch": "arm64", "tensorflow.version": "2.16.2"}
+        | _dists("tensorflow==2.16.2", "tensorflow-metal==1.1.0", "numpy==1.26.4"),
+    ),
     # Other frameworks
     Healthy(
         "ONNX Runtime for CUDA 11 from its own index",
@@ -597,7 +798,11 @@ HEALTHY: tuple[Healthy, ...] = (
         "its wheels are built without cuDNN since 4.6.3",
         _UBUNTU
         | _gpus("NVIDIA GeForce RTX 4070")
-        | {"driver.version": "550.120", "torch.version": "2.3.1+cu121", "torch.cudnn.version": "8.9.2"}
+        | {
+            "driver.version": "550.120",
+            "torch.version": "2.3.1+cu121",
+            "torch.cudnn.version": "8.9.2",
+        }
         | _dists("ctranslate2==4.7.1", "faster-whisper==1.2.1", "torch==2.3.1+cu121"),
     ),
     Healthy(
@@ -605,7 +810,11 @@ HEALTHY: tuple[Healthy, ...] = (
         "4.4.0 opens cuDNN 8, which torch 2.3 brings",
         _UBUNTU
         | _gpus("NVIDIA GeForce RTX 3060")
-        | {"driver.version": "550.120", "torch.version": "2.3.1+cu121", "torch.cudnn.version": "8.9.2"}
+        | {
+            "driver.version": "550.120",
+            "torch.version": "2.3.1+cu121",
+            "torch.cudnn.version": "8.9.2",
+        }
         | _dists("ctranslate2==4.4.0", "faster-whisper==1.0.3", "torch==2.3.1+cu121"),
     ),
     Healthy(
@@ -629,7 +838,9 @@ HEALTHY: tuple[Healthy, ...] = (
         _UBUNTU
         | _gpus("NVIDIA L4")
         | {"driver.version": "570.86.15", "torch.version": "2.6.0+cu124"}
-        | _dists("cudf-cu12==25.2.2", "cupy-cuda12x==13.4.0", "numba==0.60.0", "torch==2.6.0+cu124"),
+        | _dists(
+            "cudf-cu12==25.2.2", "cupy-cuda12x==13.4.0", "numba==0.60.0", "torch==2.6.0+cu124"
+        ),
     ),
     Healthy(
         "the wheels of CUDA 13 beside those of CUDA 12",
@@ -659,6 +870,108 @@ HEALTHY: tuple[Healthy, ...] = (
         | _gpus("NVIDIA A10")
         | {"driver.version": "550.90.07", "torch.version": "2.6.0+cu124"}
         | _dists("nvidia-cusparse-cu12==12.3.1.170", "nvidia-nvjitlink-cu12==12.8.93"),
+    ),
+    Healthy(
+        "ONNX Runtime for CUDA 12 beside a toolkit of CUDA 13",
+        "the libraries come from the wheels of CUDA 12",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce RTX 4080 SUPER")
+        | {"driver.version": "580.65.06", "cuda.toolkit.version": "13.0.48"}
+        | _dists(
+            "onnxruntime-gpu==1.22.0",
+            "nvidia-cublas-cu12==12.8.4.1",
+            "nvidia-cudnn-cu12==9.8.0.87",
+            "numpy==2.2.6",
+        ),
+    ),
+    Healthy(
+        "ONNX Runtime on a Jetson",
+        "the builds for JetPack have other majors than those on PyPI",
+        {
+            "os.id": "ubuntu",
+            "os.arch": "aarch64",
+            "kernel.release": "5.15.136-tegra",
+            "gpu.0.name": "Orin (nvgpu)",
+            "driver.version": "540.3.0",
+            "driver.cuda.version": "12.2",
+            "cudnn.version": "8.9.4",
+        }
+        | _dists("onnxruntime-gpu==1.19.0", "numpy==1.26.1"),
+    ),
+    Healthy(
+        "ONNX Runtime through DirectML",
+        "onnxruntime-directml serves GPUs of every maker on Windows",
+        _WINDOWS
+        | _gpus("NVIDIA GeForce RTX 2060")
+        | {"driver.version": "552.44"}
+        | _dists("onnxruntime-directml==1.18.0", "numpy==1.26.4"),
+    ),
+    Healthy(
+        "CuPy for AMD",
+        "a wheel for ROCm opens no CUDA library",
+        _UBUNTU | _dists("cupy-rocm-7-0==14.0.1", "numpy==2.3.4"),
+    ),
+    Healthy(
+        "CuPy of conda",
+        "cuda-version of the environment chooses the libraries, not the system's toolkit",
+        _UBUNTU
+        | _gpus("NVIDIA A30")
+        | {
+            "driver.version": "535.183.06",
+            "conda.cupy.version": "13.4.1",
+            "conda.cuda-version.version": "12.2",
+            "conda.cuda-nvrtc.version": "12.2.140",
+            "cuda.toolkit.version": "11.4.152",
+            "dist.cupy.version": "13.4.1",
+        },
+    ),
+    Healthy(
+        "TensorRT before it dropped Volta",
+        "10.4 is the last release that serves compute capability 7.0",
+        _UBUNTU
+        | _gpus("Tesla V100-SXM2-16GB")
+        | {"driver.version": "535.183.01", "tensorrt.version": "10.4.0.26"},
+    ),
+    Healthy(
+        "PaddlePaddle beside torch",
+        "both are builds for CUDA 12 and bring their own libraries",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce RTX 3080 Ti")
+        | {"driver.version": "550.54.14", "torch.version": "2.6.0+cu126"}
+        | _dists("paddlepaddle-gpu==3.0.0", "torch==2.6.0+cu126", "numpy==1.26.4"),
+    ),
+    Healthy(
+        "bitsandbytes of conda-forge",
+        "conda builds the one library that its environment needs",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce RTX 3090")
+        | {
+            "driver.version": "580.82.07",
+            "torch.version": "2.7.1",
+            "torch.cuda.version": "12.9",
+            "conda.pytorch.version": "2.7.1",
+            "conda.pytorch.build": "cuda129_mkl_py312_h1f3d5e4_304",
+            "conda.bitsandbytes.version": "0.46.0",
+            "conda.bitsandbytes.build": "cuda129_py312h4c3e5bb_0",
+            "dist.bitsandbytes.version": "0.46.0",
+            "dist.torch.version": "2.7.1",
+        },
+    ),
+    Healthy(
+        "torchaudio of another CUDA minor",
+        "from 2.11.1 on torchaudio compares the majors only",
+        _UBUNTU
+        | _gpus("NVIDIA H200")
+        | {"driver.version": "595.45.04", "torch.version": "2.14.1+cu132"}
+        | _dists("torch==2.14.1+cu132", "torchvision==0.29.2+cu132", "torchaudio==2.11.1+cu130"),
+    ),
+    Healthy(
+        "torchvision newer than its torch",
+        "from 0.29.1 on torchvision serves every torch since 2.14.0",
+        _UBUNTU
+        | _gpus("NVIDIA H200")
+        | {"driver.version": "580.95.05", "torch.version": "2.15.0+cu130"}
+        | _dists("torch==2.15.0+cu130", "torchvision==0.29.1+cu130"),
     ),
     Healthy(
         "MIG and a mixed workstation",

@@ -611,3 +611,13 @@ def test_the_more_fundamental_layer_is_told_first(tmp_path: Path) -> None:
     found = report(Matrices(str(tmp_path)), driver__version="1").findings
     told = [f.rule.removeprefix("own/") for f in found if f.rule.startswith("own/")]
     assert told == ["bus", "kernel", "driver", "gpu", "python", "host"]
+
+
+def test_findings_that_follow_from_one_another_have_a_root(tmp_path: Path) -> None:
+    write(tmp_path / "causes.json", {"schema": "envaudit.causes/1", "causes": [CAUSE]})
+    one = rule(id="own/one", cause="own-cause", because_of=["own-cause"])
+    other = rule(id="own/other", cause="own-cause", because_of=["own-cause"])
+    rows(tmp_path, "rules", one, other)
+    found = report(Matrices(str(tmp_path)), driver__version="1").findings
+    links = {f.rule: f.because_of for f in found if f.rule.startswith("own/")}
+    assert links == {"own/one": None, "own/other": "own/one"}

@@ -155,7 +155,8 @@ def kind_of_wheel(item: Release) -> Value:
     """What stands in the place of Python versions where wheels are not built for one."""
     if source_only(item):
         return "source only"
-    return "any Python 3" if set(item.wheels) == {"any"} else None
+    tags = set(_tags(item, None))
+    return "any Python 3" if tags and tags <= {("py3", "none"), ("py2", "none")} else None
 
 
 # -- requirements -------------------------------------------------------------------------------

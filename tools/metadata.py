@@ -40,7 +40,6 @@ LONG_AGO = "1990-01-01T00:00:00Z"
 
 _DEADLINE_S = 300
 _AT_ONCE = 4
-_MOST_PYTHONS = 8
 _ATTEMPTS = 2
 
 
@@ -187,27 +186,28 @@ class Pip:
     def __init__(self, python: str) -> None:
         self._python = python
 
-    def releases(self, package: str) -> dict[str, Release]:
-        """Every final release with its files; days as far as pip tells them."""
+    def releases(self, package: str, kept: Mapping[str, Release]) -> dict[str, Release]:
+        """Every final release with its files; the days of those that are kept are not asked."""
         found = read_listing(package, self._listing(package))
         if not found:
             raise NoAnswer(f"pip named no file of {package}: is there an index that it can reach?")
-        # pip tells the upload time of files for the asked Python only, so others are asked for too.
-        asked: set[str] = set()
-        while len(asked) < _MOST_PYTHONS:
-            missing = [r for r in found.values() if r.day is None and not r.yanked]
-            pythons = [p for r in missing for p in _pythons_of(r) if p not in asked]
-            if not pythons:
-                break
-            python = max(set(pythons), key=pythons.count)
-            asked.add(python)
-            platforms = {p for r in missing for joined in r.wheels for p in joined.split(".")}
-            options = [f"--platform={platform}" for platform in sorted(platforms - {"any"})]
+        # pip tells the upload time of files for the asked Python alone, so each is asked for.
+        new = [r for v, r in found.items() if v not in kept or kept[v].day is None]
+        pythons = {python for release in new for python in _pythons_of(release)}
+        platforms = {p for release in new for joined in release.wheels for p in joined.split(".")}
+        options = [f"--platform={platform}" for platform in sorted(platforms - {"any"})]
+        days = {release.version: {release.day} for release in new}
+        for python in sorted(pythons):
             again = self._listing(package, f"--python-version={python}", *options)
             for version, release in read_listing(package, again).items():
-                if release.day and version in found and found[version].day is None:
-                    found[version] = replace(found[version], day=release.day)
-        return found
+                if version in days:
+                    days[version].add(release.day)
+        return {
+            version: replace(release, day=min(filter(None, days[version]), default=None))
+            if version in days
+            else replace(release, day=kept[version].day)
+            for version, release in found.items()
+        }
 
     def _listing(self, package: str, *options: str) -> str:
         done = self._run(
@@ -374,7 +374,7 @@ class Metadata:
             version: replace(release, requires=kept[version].requires)
             if version in kept
             else release
-            for version, release in pip.releases(package).items()
+            for version, release in pip.releases(package, kept).items()
         }
         to_read = [found[v] for v in wanted(found) if v in found and found[v].requires is None]
         problems = []

@@ -6,6 +6,7 @@ alone.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from envaudit.constraint import compare, in_range, part_of
+from envaudit.constraint import compare, in_range, part_of, release
 from tools import columns as c
 from tools.columns import Column, NotRead, Value
 from tools.metadata import Metadata, Release, by_age
@@ -131,12 +132,9 @@ class Releases:
         cells = {}
         for name, column in self.columns.items():
             item = find(metadata, self.also.get(name, package), version)
-            if item is None:
-                continue
-            try:
-                cells[name] = column.read(item)
-            except NotRead:
-                continue
+            if item is not None:
+                with contextlib.suppress(NotRead):
+                    cells[name] = column.read(item)
         return cells
 
     def compare(self, rows: Sequence[Row], metadata: Metadata) -> Seen:
@@ -188,6 +186,8 @@ class Runs:
     """Columns that list every value of the run."""
     elsewhere: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Columns of a package that were read in its wheels: their tags say less than is needed."""
+    nothing: Mapping[str, Value] = field(default_factory=dict)
+    """What a column holds where metadata says nothing: no row is missed for that."""
 
     def packages(self, rows: Sequence[Row]) -> set[str]:
         """Packages that metadata is needed of."""
@@ -208,19 +208,19 @@ class Runs:
             releases = metadata.of(package)
             inside = [v for v in by_age(releases) if in_range(v, text) and not releases[v].yanked]
             seen.rows += bool(inside)
-            for version in inside:
-                for name, column in self.columns.items():
-                    if name in self.elsewhere.get(package, ()):
-                        continue
-                    try:
-                        told = column.read(releases[version])
-                    except NotRead:
-                        continue
-                    if not self._agree(name, row.get(name), told):
-                        label = f"{package} {text} at {version}"
-                        seen.differences.append(
-                            Difference(self.name, label, name, row.get(name), told)
-                        )
+            for name, column in self.columns.items():
+                if name in self.elsewhere.get(package, ()):
+                    continue
+                told = _told(column, (releases[v] for v in inside))
+                agree = {v: self._agree(name, row.get(name), value) for v, value in told}
+                # Post-releases share a row: it is right where it is so for one of them.
+                right = {release(version) for version, yes in agree.items() if yes}
+                wrong = [(v, value) for v, value in told if release(v) not in right]
+                for value, versions in _alike(wrong):
+                    label = f"{package} {text} at {' to '.join(versions)}"
+                    seen.differences.append(
+                        Difference(self.name, label, name, row.get(name), value)
+                    )
         for package in sorted(self.packages(rows)):
             seen.fresh += [
                 Fresh(self.name, package, version)
@@ -233,12 +233,39 @@ class Runs:
             return told is None or any(self.columns[name].agree(one, told) for one in shipped or ())
         return self.columns[name].agree(shipped, told)
 
-    @staticmethod
-    def _newer(rows: Sequence[Row], package: str, metadata: Metadata) -> list[str]:
+    def _newer(self, rows: Sequence[Row], package: str, metadata: Metadata) -> list[str]:
         ranges = [str(row["version"]) for row in rows if row["package"] == package]
         ends = [end for text in ranges for end in re.findall(r"[\d.]*\d", text)]
         found = newer(metadata.of(package), ends)
-        return [v for v in found if not any(in_range(v, text) for text in ranges)]
+        outside = [v for v in found if not any(in_range(v, text) for text in ranges)]
+        return [v for v in outside if self._tells(metadata.of(package)[v])]
+
+    def _tells(self, item: Release) -> bool:
+        """Whether metadata says of a release what a row could hold."""
+        values = [
+            (name, value) for name, one in self.columns.items() for _, value in _told(one, [item])
+        ]
+        return any(value not in (None, self.nothing.get(name)) for name, value in values)
+
+
+def _told(column: Column, items: Iterable[Release]) -> list[tuple[str, Value]]:
+    """Releases with what metadata tells of each, where it does."""
+    found = []
+    for item in items:
+        with contextlib.suppress(NotRead):
+            found.append((item.version, column.read(item)))
+    return found
+
+
+def _alike(told: Iterable[tuple[str, Value]]) -> list[tuple[Value, list[str]]]:
+    """Values, each with the first and the last of the releases in a row that have it."""
+    groups: list[tuple[Value, list[str]]] = []
+    for version, value in told:
+        if groups and groups[-1][0] == value:
+            groups[-1][1][1:] = [version]
+        else:
+            groups.append((value, [version]))
+    return groups
 
 
 # -- lists of releases --------------------------------------------------------------------------
@@ -251,7 +278,8 @@ class Listed:
     name: str
     column: str
     packages_of: Callable[[Row], Sequence[str]]
-    tell: Callable[[Row, Metadata], Value]
+    tell: Callable[[Row, Metadata], tuple[list[str], list[str]]]
+    """What the list must hold, and what it may hold besides: releases that were withdrawn."""
     label: Callable[[Row], str]
     requirements_of: str | None = None
     """The package whose requirements matter."""
@@ -273,11 +301,11 @@ class Listed:
                 continue
             seen.rows += 1
             try:
-                told = self.tell(row, metadata)
+                told, withdrawn = self.tell(row, metadata)
             except NotRead:
                 continue
             shipped = row.get(self.column)
-            if set(shipped or ()) != set(told or ()):
+            if set(shipped or ()) - set(withdrawn) != set(told):
                 seen.differences.append(
                     Difference(
                         self.name, self.label(row), self.column, shipped, told, (row, self.column)
@@ -286,47 +314,54 @@ class Listed:
         return seen
 
 
-def cudnn_wheels(row: Row, metadata: Metadata) -> Value:
+def cudnn_wheels(row: Row, metadata: Metadata) -> tuple[list[str], list[str]]:
     """Builds of cuDNN in the row's range, for its CUDA major."""
-    found = by_age(metadata.of(f"nvidia-cudnn-cu{row['cuda_major']}"))
-    return [version for version in found if in_range(version, row["cudnn"])]
+    releases = metadata.of(f"nvidia-cudnn-cu{row['cuda_major']}")
+    return _kept_and_withdrawn(releases[v] for v in by_age(releases) if in_range(v, row["cudnn"]))
 
 
-def nccl_majors(row: Row, metadata: Metadata) -> Value:
+def nccl_majors(row: Row, metadata: Metadata) -> tuple[list[str], list[str]]:
     """CUDA majors for which the row's release of NCCL is there."""
-    return [major for major in NCCL_MAJORS if find(metadata, f"nvidia-nccl-cu{major}", row["nccl"])]
+    found = {major: find(metadata, f"nvidia-nccl-cu{major}", row["nccl"]) for major in NCCL_MAJORS}
+    there = {major: item for major, item in found.items() if item is not None}
+    withdrawn = [major for major, item in there.items() if item.yanked]
+    return [major for major in there if major not in withdrawn], withdrawn
 
 
-def tensorrt_wheels(row: Row, metadata: Metadata) -> Value:
-    """Builds of the row's TensorRT release."""
-    found = {v for package in TENSORRT for v in metadata.of(package)}
-    return [v for v in by_age(found) if part_of(v, "patch") == row["tensorrt"]]
+def tensorrt_wheels(row: Row, metadata: Metadata) -> tuple[list[str], list[str]]:
+    """Builds of the row's TensorRT release, under any of its names."""
+    found = {v: item for package in TENSORRT for v, item in metadata.of(package).items()}
+    return _kept_and_withdrawn(
+        found[v] for v in by_age(found) if part_of(v, "patch") == row["tensorrt"]
+    )
 
 
-def torch_of_triton(row: Row, metadata: Metadata) -> Value:
+def _kept_and_withdrawn(items: Iterable[Release]) -> tuple[list[str], list[str]]:
+    found = list(items)
+    return [i.version for i in found if not i.yanked], [i.version for i in found if i.yanked]
+
+
+def torch_of_triton(row: Row, metadata: Metadata) -> tuple[list[str], list[str]]:
     """Torch releases whose metadata accept the row's release of Triton."""
-    return [
-        version
-        for version, bound in _triton_bounds(metadata)
-        if bound.contains(Version(row["version"]))
-    ]
+    wanted = Version(row["version"])
+    return [v for v, bound in _triton_bounds(metadata) if bound.contains(wanted)], []
 
 
-def torch_minors_of_triton(row: Row, metadata: Metadata) -> Value:
+def torch_minors_of_triton(row: Row, metadata: Metadata) -> tuple[list[str], list[str]]:
     """Minor releases of torch that pin the row's minor release of Triton."""
     found = [
         part_of(version, "minor")
         for version, bound in _triton_bounds(metadata)
         if any(compare(spec.version, row["triton"], "minor") == 0 for spec in bound)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)), []
 
 
 def _triton_bounds(metadata: Metadata) -> list[tuple[str, SpecifierSet]]:
-    """Torch releases that require a range of Triton, with it."""
+    """Torch releases that require a range of Triton, with it; all must have been asked."""
     read = c.bound_on("triton")
     releases = metadata.of("torch")
-    found = [(v, read(releases[v])) for v in by_age(releases) if releases[v].requires is not None]
+    found = [(version, read(releases[version])) for version in by_age(releases)]
     return [(version, SpecifierSet(bound)) for version, bound in found if bound]
 
 
@@ -500,8 +535,14 @@ TABLES: tuple[Table, ...] = (
             "windows": Column(c.windows),
         },
         gathered=("requires_python",),
+        # Tagged manylinux1, built on something newer.
+        elsewhere={"torch": ["glibc_x86_64"]},
     ),
-    Runs("numpy-bounds", {"numpy": c.required(c.with_markers("numpy"), c.as_ranges)}),
+    Runs(
+        "numpy-bounds",
+        {"numpy": c.required(c.with_markers("numpy"), c.as_ranges)},
+        nothing={"numpy": "any"},
+    ),
     Listed(
         "cudnn-releases",
         "wheels",
