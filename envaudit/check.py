@@ -328,8 +328,9 @@ def _root_of(row: Row, finding: Finding, raised: Sequence[tuple[Row, Finding]]) 
             if "signals" not in above or its < mine:
                 return other.rule
     for cause in row.get("because_of", ()):
-        for _, other in others:
-            if other.cause == cause:
+        for above, other in others:
+            own = cause == finding.cause and "signals" in above and "signals" not in row
+            if other.cause == cause and not own:  # facts never follow from a text that tells them
                 return other.rule
     return None
 

@@ -20,7 +20,7 @@ from envaudit.signals import scan
 SECTIONS_LIMIT = 2000
 """Most sections that are read; a report with more prompts is a log of something else."""
 
-INNER = ("container", "wsl")
+INNER = ("container", "wsl", "guest")
 """Places inside another one, where the program runs that the report is about."""
 
 _OF_THE_MACHINE = regex(
@@ -28,7 +28,7 @@ _OF_THE_MACHINE = regex(
     r"firmware\.|fabricmanager\.|nvswitch\.|pci\.|host\.|service\.|container\.toolkit\.|"
     r"signal\.|cpu\.)"
 )
-"""Facts that are the same inside a container and outside of it."""
+"""Facts that are the same inside a container and outside of it; a guest has its own kernel."""
 
 
 class Reading(NamedTuple):
@@ -86,15 +86,16 @@ _INSIDE = regex(
 _HEADING = regex(
     r"[ \t#*_\-]{0,8}(?:(?:outputs?|result)[ \t]+)?(?:(?:on|in|inside|within|from|outside)[ \t]+)?"
     r"(?:of[ \t]+)?(?:the[ \t]+)?(?:my[ \t]+)?(?:docker[ \t]+)?"
-    r"(?P<where>host(?:[ \t]machine|[ \t]system)?|container|docker|wsl2?|windows(?:[ \t]host)?|pod)"
+    r"(?P<where>host(?:[ \t]machine|[ \t]system)?|container|docker|guest(?:[ \t]vm)?|vm|wsl2?|"
+    r"windows(?:[ \t]host)?|pod)"
     r"[*_]{0,3}[ \t]*(?:\([^)\n]{0,40}\))?:?[*_]{0,3}[ \t]*\Z",
     re.IGNORECASE,
 )
 _NAMES = {
     "host": "host",
     "node": "host",
-    "vm": "",
-    "guest": "",
+    "vm": "guest",
+    "guest": "guest",
     "container": "container",
     "docker": "container",
     "pod": "container",
@@ -351,7 +352,7 @@ def judged_place(places: Mapping[str, Mapping[str, Fact]]) -> dict[str, Fact]:
         if place in ("", inner):
             continue
         for name, fact in told.items():
-            if not inner or _OF_THE_MACHINE.match(name):
+            if not inner or (inner != "guest" and _OF_THE_MACHINE.match(name)):
                 facts.setdefault(name, fact)
             if inner:
                 scoped = f"scope.{place}.{name}"

@@ -992,6 +992,282 @@ HEALTHY: tuple[Healthy, ...] = (
             "torch.arch_list": ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
         },
     ),
+    # The driver and the hardware
+    Healthy(
+        "eight GPUs behind NVSwitches",
+        "fabric manager and driver are of one release",
+        _UBUNTU
+        | _gpus(*["NVIDIA H100 80GB HBM3"] * 8)
+        | {
+            "driver.version": "570.124.06",
+            "driver.module.version": "570.124.06",
+            "driver.module.loaded": True,
+            "driver.module.flavor": "open",
+            "driver.libnvml.version": "570.124.06",
+            "driver.libcuda.version": "570.124.06",
+            "nvswitch.count": 4,
+            "fabricmanager.version": "570.124.06-1",
+            "fabricmanager.active": True,
+            "nvml.status": "ok",
+            "pci.gpu.count": 8,
+            "torch.version": "2.7.0+cu128",
+        },
+    ),
+    Healthy(
+        "PCIe cards without a fabric",
+        "without NVSwitches there is nothing for a fabric manager to do",
+        _UBUNTU
+        | _gpus(*["NVIDIA H100 PCIe"] * 4)
+        | {
+            "driver.version": "550.127.05",
+            "nvswitch.count": 0,
+            "fabricmanager.version": "535.183.06",
+            "fabricmanager.active": False,
+        },
+    ),
+    Healthy(
+        "Secure Boot with the distribution's module",
+        "the module is signed by a key that the kernel knows",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce RTX 2080 SUPER")
+        | {
+            "driver.version": "550.120",
+            "driver.module.loaded": True,
+            "driver.module.version": "550.120",
+            "driver.module.on_disk": "550.120",
+            "driver.module.signer": "Canonical Ltd. Kernel Module Signing",
+            "boot.secure_boot": "enabled",
+            "kernel.lockdown": "integrity",
+            "kernel.release": "6.8.0-45-generic",
+            "dkms.installed": False,
+            "pci.gpu.count": 1,
+            "nvml.status": "ok",
+            "smi.status": "ok",
+        },
+    ),
+    Healthy(
+        "DKMS that failed for a kernel that does not run",
+        "the running kernel has its module",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce GTX 1070")
+        | {
+            "driver.version": "535.183.01",
+            "driver.module.loaded": True,
+            "kernel.release": "6.5.0-35-generic",
+            "dkms.installed": True,
+            "dkms.nvidia.status": "installed",
+            "dkms.nvidia.kernels": ["6.5.0-35-generic"],
+            "dkms.nvidia.failed_kernels": ["6.11.0-9-generic"],
+            "pci.gpu.count": 1,
+            "nvml.status": "ok",
+        },
+    ),
+    Healthy(
+        "a container that brings no driver",
+        "libcuda and NVML are mounted from the host, and no module lies in the image",
+        {
+            "os.id": "debian",
+            "os.version": "12",
+            "container.runtime": "docker",
+            "container.visible_devices": "all",
+            "container.driver_capabilities": "compute,utility",
+            "driver.version": "535.216.01",
+            "driver.module.version": "535.216.01",
+            "driver.module.on_disk": None,
+            "driver.libcuda.path": "/usr/lib/x86_64-linux-gnu/libcuda.so.535.216.01",
+            "driver.libcuda.version": "535.216.01",
+            "dkms.installed": False,
+            "nvml.status": "ok",
+            "torch.version": "2.5.1+cu124",
+        }
+        | _gpus("NVIDIA A10"),
+    ),
+    Healthy(
+        "a container with one of the host's GPUs",
+        "the PCI bus shows all of them, and one was asked for",
+        _UBUNTU
+        | _gpus("NVIDIA L40S")
+        | {
+            "container.runtime": "docker",
+            "container.visible_devices": "GPU-3c7f5e61-4d1a-2b0e-9f4c-0d1e2f3a4b5c",
+            "pci.gpu.count": 8,
+            "driver.version": "550.127.08",
+            "nvml.status": "ok",
+        },
+    ),
+    Healthy(
+        "a host that gives its GPU to a guest",
+        "vfio-pci is bound on purpose, and the host has no driver",
+        {
+            "os.id": "debian",
+            "pci.gpu.count": 1,
+            "pci.gpu.0.driver": "vfio-pci",
+            "gpu.driver_bound": ["0000:01:00.0 10de:2684 display vfio-pci"],
+            "driver.version": None,
+            "driver.module.loaded": False,
+        },
+    ),
+    Healthy(
+        "proprietary module on Pascal",
+        "the open module begins with Turing",
+        _UBUNTU
+        | _gpus("Quadro P4000")
+        | {
+            "driver.version": "570.133.07",
+            "driver.module.version": "570.133.07",
+            "driver.module.loaded": True,
+            "driver.module.flavor": "proprietary",
+            "nvml.status": "ok",
+            "gpu.0.status": "ok",
+        },
+    ),
+    Healthy(
+        "open module on Blackwell",
+        "GPUs since Blackwell work with the open module only",
+        _UBUNTU
+        | _gpus("NVIDIA RTX PRO 6000 Blackwell Workstation Edition")
+        | {
+            "driver.version": "575.57.08",
+            "driver.module.version": "575.57.08",
+            "driver.module.loaded": True,
+            "driver.module.flavor": "open",
+            "nvml.status": "ok",
+            "gpu.0.status": "ok",
+        },
+    ),
+    Healthy(
+        "a vGPU guest older than its host",
+        "a host serves guests of its own branch and of the one before",
+        _UBUNTU
+        | _gpus("NVIDIA A16-8Q")
+        | {
+            "driver.version": "535.161.07",
+            "vgpu.host.version": "550.54.16",
+            "vgpu.guest.version": "535.161.07",
+        },
+    ),
+    Healthy(
+        "memory rows that were remapped",
+        "a remapped row is repaired, and no reset is pending",
+        _UBUNTU
+        | _gpus("NVIDIA A100-SXM4-80GB")
+        | {
+            "driver.version": "535.216.03",
+            "gpu.0.remapped_rows.correctable": 2,
+            "gpu.0.remapped_rows.uncorrectable": 1,
+            "gpu.0.remapped_rows.pending": False,
+            "gpu.0.remapped_rows.failed": False,
+            "gpu.0.recovery_action": "none",
+            "gpu.0.ecc.uncorrected": 0,
+        },
+    ),
+    Healthy(
+        "a data-centre card in TCC mode",
+        "TCC is right on native Windows; only WSL cannot use it",
+        _WINDOWS
+        | _gpus("Tesla T4")
+        | {
+            "driver.version": "553.09",
+            "gpu.0.driver_model": "TCC",
+            "torch.version": "2.4.0+cu124",
+        },
+    ),
+    Healthy(
+        "MIG instances",
+        "the GPU is cut in parts, and a process uses one of them",
+        _UBUNTU
+        | _gpus("NVIDIA A100-SXM4-40GB")
+        | {
+            "driver.version": "550.90.07",
+            "gpu.0.mig.current": "enabled",
+            "gpu.0.mig.pending": "enabled",
+            "gpu.0.mig.instances": ["3g.20gb", "3g.20gb"],
+            "env.CUDA_VISIBLE_DEVICES": "MIG-5fd15f35-e148-5992-4ecb-9825e534f253",
+            "torch.version": "2.5.1+cu121",
+        },
+    ),
+    Healthy(
+        "newer libraries in LD_LIBRARY_PATH",
+        "cuDNN and nvJitLink that are newer than the wheels' serve them",
+        _UBUNTU
+        | _gpus("NVIDIA A100 80GB PCIe")
+        | {
+            "driver.version": "550.54.15",
+            "env.LD_LIBRARY_PATH": "/usr/local/cuda-12.6/lib64:/opt/cudnn-9.5/lib",
+            "torch.version": "2.5.1+cu124",
+            "torch.cudnn.version": "9.1.0",
+            "cudnn.version": "9.5.1",
+            "lib.libcudnn.so.9.via": "LD_LIBRARY_PATH",
+            "cusparse.version": "12.3.1.170",
+            "nvjitlink.version": "12.6.85",
+            "lib.libnvJitLink.so.12.via": "LD_LIBRARY_PATH",
+            "lib.libcusparse.so.12.path": "/venv/nvidia/cusparse/lib/libcusparse.so.12",
+            "lib.libcublas.so.12.version": "12.4.5.8",
+            "lib.libcublasLt.so.12.version": "12.6.4.1",
+            "lib.libcublasLt.so.12.via": "LD_LIBRARY_PATH",
+        },
+    ),
+    Healthy(
+        "only the heading of nvidia-smi is known",
+        "a driver of CUDA 12.2 runs everything of CUDA 12",
+        {"driver.cuda.version": "12.2", "torch.version": "2.6.0+cu126"},
+    ),
+    Healthy(
+        "NCCL wheels of two CUDA majors, the newer one on top",
+        "both write the same file, and NCCL is compatible backwards",
+        _UBUNTU
+        | _gpus("NVIDIA A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB")
+        | {
+            "driver.version": "580.95.05",
+            "torch.version": "2.9.1+cu130",
+            "torch.nccl.version": "2.27.7",
+            "nccl.version": "2.28.9",
+            "lib.libnccl.so.2.path": "/venv/lib/site-packages/nvidia/nccl/lib/libnccl.so.2",
+        }
+        | _dists("torch==2.9.1", "nvidia-nccl-cu12==2.28.9", "nvidia-nccl-cu13==2.27.7"),
+    ),
+    Healthy(
+        "a container of NVIDIA on GeForce",
+        "the driver is of the CUDA major that the container is built for",
+        _UBUNTU
+        | _gpus("NVIDIA GeForce RTX 4090")
+        | {
+            "driver.version": "580.65.06",
+            "container.runtime": "docker",
+            "torch.version": "2.9.0a0+50eac811a6.nv25.09",
+        },
+    ),
+    Healthy(
+        "WSL, every GPU in WDDM mode",
+        "WSL reaches GPUs in WDDM mode",
+        _WSL
+        | _gpus("NVIDIA RTX A5500 Laptop GPU")
+        | {
+            "driver.version": "553.35",
+            "gpu.0.driver_model": "WDDM",
+            "nvml.status": "ok",
+            "torch.version": "2.5.1+cu121",
+        },
+    ),
+    Healthy(
+        "all GPUs that are on the bus",
+        "each function of the bus has the driver, and NVML sees as many",
+        _UBUNTU
+        | _gpus("NVIDIA A40", "NVIDIA A40")
+        | {
+            "driver.version": "535.230.02",
+            "driver.libcuda.version": "535.230.02",
+            "driver.libcuda.stub": False,
+            "expected.gpu.count": 2,
+            "pci.gpu.count": 2,
+            "nvml.status": "ok",
+            "gpu.driver_bound": [
+                "0000:3b:00.0 10de:2235 display nvidia",
+                "0000:af:00.0 10de:2235 display nvidia",
+            ],
+            "torch.version": "2.4.1+cu124",
+        },
+    ),
     Healthy(
         "a musl system without frameworks",
         "nothing of the GPU stack is installed",

@@ -157,6 +157,12 @@ class TestLines:
         assert facts(READER, text) == {}
 
 
+def test_a_windows_path_has_blanks() -> None:
+    path = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.4"
+    assert facts(READER, f"CUDA_PATH={path}\n") == {"env.CUDA_PATH": path}
+    assert facts(READER, f"words\nCUDA_PATH={path}\n") == {"env.CUDA_PATH": path}
+
+
 class TestCommands:
     @pytest.mark.parametrize(
         ("command", "told"),

@@ -167,6 +167,32 @@ class TestWhatCanMeanTwoThings:
     def test_tells_nothing(self, line: str) -> None:
         assert facts(NAME, f"{line}\n") == {}
 
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ("My GPU is an RTX 3080, drivers are new.", {"gpu.0.name": "RTX 3080"}),
+            ("The graphics card is a NVIDIA GeForce GTX 1080 Ti and it is old",
+             {"gpu.0.name": "NVIDIA GeForce GTX 1080 Ti"}),
+            ("GPU: 2x Tesla T4. Why is it slow?",
+             {"gpu.0.name": "Tesla T4", "gpu.1.name": "Tesla T4"}),
+            ("My card: RTX 4070 Super, driver 572.16", {"gpu.0.name": "RTX 4070 Super"}),
+            ("my GPU is RTX 3090 or 4090", {}),
+            ("My system is Windows 11. My tensorflow version is 2.12.0. My GPUs are NVIDIA GeForce "
+             "RTX 2060 and Intel UHD Graphics 630. My CUDA is 12.1.",
+             {"os.id": "windows", "os.version": "11", "tensorflow.version": "2.12.0",
+              "gpu.0.name": "NVIDIA GeForce RTX 2060"}),
+            ("GPU: GTX 1650, driver 537.42", {"gpu.0.name": "GTX 1650"}),
+            ("my gpus are RTX 3090 and RTX 4090", {"gpu.0.name": "RTX 3090", "gpu.1.name": "RTX 4090"}),
+            ("the GPU is slow and the driver is 535.54.03", {}),
+            ("my driver is 535 or later", {}),
+            ("the GPU is rtx ready", {}),
+            ("pip: onnxruntime-gpu 1.17.1, python 3.10.11",
+             {"dist.onnxruntime-gpu.version": "1.17.1", "python.version": "3.10.11"}),
+        ],
+    )  # fmt: skip
+    def test_sentences(self, line: str, told: dict[str, str]) -> None:
+        assert facts(NAME, f"{line}\n") == told
+
     def test_a_driver_may_be_told_by_the_cuda_that_it_supports(self) -> None:
         assert facts(NAME, "CUDA driver version: 12.2\n") == {}
 

@@ -92,6 +92,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
         {"tensorflow.version": "2.16.1"},
     ),
     ("python --version", "Python 3.11.12", {"python.version": "3.11.12"}),
+    ("py -3.14 --version", "Python 3.14.0", {"python.version": "3.14.0"}),
 ]  # fmt: skip
 
 
@@ -110,6 +111,18 @@ def test_command_and_output(command: str, text: str, told: dict[str, Any]) -> No
         ("torch.cuda.get_device_capability(0) returns (8, 6)", {"gpu.0.compute_capability": "8.6"}),
         ("if torch.cuda.is_available(): x = 1", {}),
         ("torch.version.cuda is wrong", {}),
+        (
+            "torch.__version__\n'2.4.0a0+3bcc3cddb5.nv24.07'",
+            {"torch.version": "2.4.0a0+3bcc3cddb5.nv24.07"},
+        ),
+        ("print(torch.cuda.is_available())\nTrue", {"torch.cuda.available": True}),
+        ("torch.cuda.is_available()\nand then it hangs", {}),
+        ("torch.__version__\n\n'2.4.0'", {"torch.version": "2.4.0"}),
+        (
+            "print(torch.__version__)\nprint(torch.cuda.is_available())\n[Out]:\n2.0.0+cpu\nFalse",
+            {"torch.version": "2.0.0+cpu", "torch.cuda.available": False},
+        ),
+        ("torch.__version__\nwords\n'2.4.0'", {}),
     ],
 )
 def test_line_with_its_value(line: str, told: dict[str, Any]) -> None:

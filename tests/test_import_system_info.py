@@ -116,6 +116,16 @@ def test_uname_r(release: str) -> None:
             {"os.id": "ubuntu", "os.version": "20.04", "os.name": "Ubuntu 20.04.6 LTS"},
         ),
         ("Description:\tUbuntu 22.04.4 LTS\n", "lsb_release -d", UBUNTU),
+        (
+            "ProductName:\t\tmacOS\nProductVersion:\t\t14.5\nBuildVersion:\t\t23F79\n",
+            "sw_vers",
+            {"os.id": "macos", "os.version": "14.5"},
+        ),
+        (
+            "Darwin mac.local 23.5.0 Darwin Kernel Version 23.5.0: root:xnu-1~5/RELEASE arm64\n",
+            "uname -a",
+            {"os.id": "macos", "os.arch": "arm64"},
+        ),
         ("Ubuntu 22.04.4 LTS \\n \\l\n", "cat /etc/issue", UBUNTU),
         (
             HOSTNAMECTL,

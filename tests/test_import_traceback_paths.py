@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envaudit.importers import Section, traceback_paths
 from tests.importing import facts, gap, holds, imported, is_linear, prefixes_hold
 
 READER = "traceback_paths"
@@ -49,6 +50,33 @@ def test_version_and_kind(text: str, version: str | None, environment: str | Non
     told = facts(READER, text)
     assert told.get("python.version") == version
     assert told.get("python.environment") == environment
+
+
+@pytest.mark.parametrize(
+    ("text", "system"),
+    [
+        (WINDOWS, "windows"),
+        (WINDOWS_CONDA, "windows"),
+        ('  File "C:\\work\\train.py", line 3, in <module>\n', "windows"),
+        ('  File "/Users/user/app/run.py", line 3, in <module>\n', "macos"),
+        ('  File "/opt/homebrew/lib/python3.11/site-packages/x.py", line 1\n', "macos"),
+        (VENV, None),
+        (WINDOWS + SYSTEM, None),
+        ('  File "/Workspace/Users/user/app/run.py", line 3\n', None),
+        ('  File "/mnt/c:/x/run.py", line 3\n', None),
+        ("see https://host/Users/site-packages\n", None),
+    ],
+)
+def test_system(text: str, system: str | None) -> None:
+    assert facts(READER, text).get("os.id") == system
+
+
+def test_windows_prompt() -> None:
+    section = Section("2.13.0\n", 'python -c "..."', "windows")
+    assert traceback_paths.recognises(section)
+    assert [(fact.name, fact.value) for fact in traceback_paths.parse(section).facts] == [
+        ("os.id", "windows")
+    ]
 
 
 def test_two_releases_leave_it_open() -> None:

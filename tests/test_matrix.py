@@ -45,6 +45,7 @@ DERIVED: dict[str, Any] = {
     "fact": "driver.version",
     "when": [{"fact": "driver.module.version", "is": "present"}],
     "extract": {"fact": "driver.module.version", "pattern": "^([0-9]+)", "value": "{1}"},
+    "sources": ["s"],
 }
 NCCL: dict[str, Any] = {
     "nccl": "2.12.12",

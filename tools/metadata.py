@@ -197,8 +197,11 @@ class Pip:
         platforms = {p for release in new for joined in release.wheels for p in joined.split(".")}
         options = [f"--platform={platform}" for platform in sorted(platforms - {"any"})]
         days = {release.version: {release.day} for release in new}
-        for python in sorted(pythons):
-            again = self._listing(package, f"--python-version={python}", *options)
+        targets = [[f"--python-version={python}"] for python in sorted(pythons)]
+        if any(release.day is None and not _pythons_of(release) for release in new):
+            targets.append([])  # wheels of any Python 3, for another platform than this one
+        for target in targets:
+            again = self._listing(package, *target, *options)
             for version, release in read_listing(package, again).items():
                 if version in days:
                     days[version].add(release.day)

@@ -28,10 +28,12 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from tools.columns import CATALOGUES, Value, parsed
+from tools import columns
+from tools.columns import Value, parsed
 from tools.metadata import Metadata, NoAnswer, Pip, Release, by_age
 from tools.tables import TABLES, Difference, Fresh, Row, Table
 
+CATALOGUES = columns.CATALOGUES
 INDEX = CATALOGUES.parent / "index.json"
 
 EXCERPT_OF = (
@@ -92,27 +94,23 @@ def ask(
     pip: Pip,
     metadata: Metadata,
     shipped: Mapping[str, Catalogue],
-    tables: Sequence[Table],
-    packages: Iterable[str],
+    package: str,
     newest: int | None,
-) -> Iterator[str]:
-    """Ask pip for packages; what it could not tell. `newest` bounds the releases asked in depth."""
-    today = datetime.date.today().isoformat()
-    for package in packages:
+) -> list[str]:
+    """Ask pip for a package; what it could not tell. `newest` releases are asked in depth."""
 
-        def wanted(found: Mapping[str, Release], package: str = package) -> list[str]:
-            names = {
-                version
-                for table in tables
-                if package in table.packages(shipped[table.name]["rows"])
-                for version in table.wanted(shipped[table.name]["rows"], package, found)
-            }
-            return by_age(names)[::-1][:newest]
+    def wanted(found: Mapping[str, Release]) -> list[str]:
+        names: set[str] = set()
+        for table in TABLES:
+            rows = shipped[table.name]["rows"]
+            if package in table.packages(rows):
+                names |= table.wanted(rows, package, found)
+        return by_age(names)[::-1][:newest]
 
-        try:
-            yield from metadata.ask(pip, package, wanted, today)
-        except NoAnswer as problem:
-            yield str(problem)
+    try:
+        return metadata.ask(pip, package, wanted, datetime.date.today().isoformat())
+    except NoAnswer as problem:
+        return [str(problem)]
 
 
 def worth_keeping(shipped: Mapping[str, Catalogue]) -> set[str]:
@@ -257,13 +255,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metadata = Metadata.load(wish.cache) if wish.cache else Metadata()
         if not wish.offline:
             named = {p for t in tables for p in t.packages(shipped[t.name]["rows"])}
-            packages = sorted(named & set(wish.package) if wish.package else named)
-            newest = None if wish.all else wish.newest
-            for problem in ask(Pip(wish.python), metadata, shipped, tables, packages, newest):
-                problems.append(problem)
-                print(problem, file=sys.stderr)
-            if wish.cache:
-                save(wish.cache, metadata.dump())
+            for package in sorted(named & set(wish.package) if wish.package else named):
+                newest = None if wish.all else wish.newest
+                untold = ask(Pip(wish.python), metadata, shipped, package, newest)
+                problems += untold
+                for problem in untold:
+                    print(problem, file=sys.stderr)
+                # After each one, so that a long run that breaks off goes on from there.
+                if wish.cache:
+                    save(wish.cache, metadata.dump())
         found = compared(shipped, metadata, tables)
         if wish.excerpt:
             save(wish.excerpt, excerpt(metadata, shipped).dump())

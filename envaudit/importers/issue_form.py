@@ -144,7 +144,7 @@ def parse(section: Section) -> Imported:
                 continue
         if _coded(draft, line, number):
             continue
-        if " is " in line or " was " in line:
+        if " is " in line or " are " in line or " was " in line:
             _said(draft, line, number)
         body = line[_START.match(line).end() :]  # type: ignore[union-attr]
         match = _LINE.match(body)
@@ -223,31 +223,38 @@ _OTHER_MAKERS = regex(
 )
 
 
-_SENTENCE = regex(
-    r"[.;?!](?=[ ]|\Z)|,[ ](?=(?:nvidia[ ])?driver|cuda|python|with\b|torch|windows)", re.I
-)
-"""Where the first thing that is said of a GPU ends and a text goes on."""
+_SENTENCE = regex(r"[.;?!](?=[ ]|\Z)|[ ]\(")
+"""Where the first thing that is said ends and a text goes on."""
+_CLAUSE = regex(r",[ ]|[ ](?:with|and|but|in|on|which|so)\b", re.IGNORECASE)
+_MORE = regex(r"\b(?:rtx|gtx|tesla|quadro|titan|geforce|or|[abhlv][0-9]{2,3})\b", re.IGNORECASE)
 _SAID = regex(
-    r"\b(?:gpu|graphics card|video card|(?:my|the|our) card)[ ](?:is|was)[ ](?:an?[ ]|the[ ])?"
-    r"(?P<name>(?:nvidia[ ]|geforce[ ]|quadro[ ]|tesla[ ]|rtx|gtx|[abhltv][0-9])[^\n]{2,80})",
+    r"\b(?:(?P<mine>my|our)[ ]|the[ ])?(?P<label>[a-z](?:[\w.+\-]{0,20}[ ]?){1,3}?)[ ](?:is|are|was)[ ]"
+    r"(?:an?[ ]|the[ ]|currently[ ]){0,2}(?P<value>[^\n]{2,90})",
     re.IGNORECASE,
-)
-_SAID_END = regex(
-    r"[.,;?!(](?=[ ]|\Z|[A-Za-z])|[ ](?:with|and|on|but|in|which|so)\b", re.IGNORECASE
 )
 
 
 def _said(draft: Draft, line: str, number: int) -> None:
-    """What a sentence says of the GPU: "my GPU is an RTX 3080, drivers are new"."""
-    match = _SAID.search(line)
-    if match is None:
-        return
-    for index, name in enumerate(gpu_names(_SAID_END.split(match["name"], 1)[0])):
-        draft.add(f"gpu.{index}.name", name, "what is said of the GPU", number)
+    """What sentences say: "My system is Windows 11. My GPU is an RTX 3080, drivers are new"."""
+    for match in _SAID.finditer(line):
+        label = _label(match["label"])
+        reader = _reader(label)
+        if reader is None or not (match["mine"] or reader is _read_gpu):
+            continue
+        value = _SENTENCE.split(match["value"], maxsplit=1)[0]
+        if reader is not _read_gpu:
+            value = _CLAUSE.split(value, maxsplit=1)[0]
+        reader(draft, _value(value).rstrip(".,"), f"said of: {label}", number)
 
 
 def _read_gpu(draft: Draft, value: str, source: str, line: int) -> bool:
-    names = gpu_names(_OTHER_MAKERS.sub("", value)) or gpu_names(_SENTENCE.split(value, 1)[0])
+    names = gpu_names(_OTHER_MAKERS.sub("", value))
+    if not names:
+        value = _SENTENCE.split(value, maxsplit=1)[0]
+        names = gpu_names(_OTHER_MAKERS.sub("", value))
+    if not names:
+        first, *more = _CLAUSE.split(value, maxsplit=1)
+        names = [] if more and _MORE.search(more[0]) else gpu_names(first)
     for index, name in enumerate(names):
         draft.add(f"gpu.{index}.name", name, source, line)
     return bool(names)

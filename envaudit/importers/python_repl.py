@@ -440,13 +440,35 @@ _ALONE = regex(
 )
 
 
+_BETWEEN = regex(
+    r"[ \t]*(?:\[?(?:out|output|outputs|result|results)\b[^\n]{0,12})?[ \t]*\Z", re.IGNORECASE
+)
+
+
 def _alone(draft: Draft, lines: list[tuple[int, str]]) -> None:
-    """An expression that is all of its line, pasted without its prompt, and the value below it."""
-    for (number, line), (below, value) in pairwise(lines):
-        match = _ALONE.match(line) if below == number + 1 else None
-        reader = _reader(match[1]) if match is not None else None
-        if reader is not None and reader(draft, value.strip(), match[1], below):  # type: ignore[index]
-            draft.read(number)
+    """Expressions that are all of their lines, pasted without a prompt, and the values below.
+
+    torch.__version__                   print(torch.__version__)
+    '2.4.0'                             print(torch.cuda.is_available())
+                                        [Out]:
+                                        2.4.0+cpu
+                                        False
+    """
+    asked: list[tuple[int, str]] = []
+    for number, line in lines:
+        match = _ALONE.match(line)
+        if match is not None:
+            asked.append((number, match[1]))
+        elif asked and number - asked[-1][0] < 4 and _BETWEEN.match(line):
+            continue
+        elif asked:
+            before, expression = asked.pop(0)
+            reader = _reader(expression)
+            if reader is None or not reader(draft, line.strip(), expression, number):
+                asked.clear()
+            else:
+                draft.read(before)
+                asked = [(number, each) for _, each in asked]
 
 
 def _outputs(draft: Draft, command: str, lines: list[tuple[int, str]]) -> None:

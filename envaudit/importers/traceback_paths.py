@@ -50,7 +50,7 @@ _SYSTEMS = (
     ("linux", regex(r"(?<![\w.~/-])/(?:home|root|usr/lib|usr/local/lib|opt/conda|mnt|data)/")),
 )
 
-_HINTS = ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv", 'File "')
+_HINTS = ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv", 'File "', ":\\")
 
 
 def recognises(section: Section) -> bool:
