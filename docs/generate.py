@@ -12,13 +12,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from envaudit.evaluate import needed  # noqa: E402
 from envaudit.facts import CATALOGUE  # noqa: E402
 from envaudit.importers import IMPORTERS  # noqa: E402
 from envaudit.matrix import Matrices  # noqa: E402
@@ -249,9 +251,78 @@ def wanted() -> Iterator[tuple[Path, str]]:
     yield HERE / "reports.md", reports_page()
     yield HERE / "verdicts.md", verdicts_page()
     yield HERE.parent / "README.md", readme()
+    yield MATRICES / "index.json", index()
     for path in sorted(MATRICES.glob("**/*.json")):
+        if path.name == "index.json":
+            continue
         data = json.loads(path.read_text("utf-8"))
         yield path, json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def needs(kind: str) -> dict[str, Any]:
+    """What the rows of each file of a kind need, for `matrices/index.json`."""
+    matrices = Matrices(shipped=str(MATRICES))
+    rows = matrices.rows(kind)
+    if kind == "signatures":
+        hints: dict[str, set[str]] = {}
+        for row in rows:
+            hints.setdefault(row["file"], set()).update(row["hints"])
+        return {name: {"hints": sorted(found)} for name, found in hints.items()}
+    wanted = [
+        [[f"signal.{name}" for name in row["signals"]]]
+        if "signals" in row
+        else _groups(row["when"])
+        for row in rows
+    ]
+    uses = Counter(name for groups in wanted for group in groups for name in set(group))
+    found: dict[str, dict[str, Any]] = {}
+    for row, groups in zip(rows, wanted, strict=True):
+        said = found.setdefault(row["file"], {"always": False, "facts": set(), "roots": set()})
+        if not groups:
+            said["always"] = True
+            continue
+        # Of the facts that must all be there one is enough to tell: the one fewest rows ask for.
+        group = min(groups, key=lambda names: (sum(uses[name] for name in names), names))
+        for each in (each for name in group for each in _instances(name, row)):
+            root = each.partition(".")[0]
+            said["roots" if "*" in each else "facts"].add(root if "*" in each else each)
+    return {
+        name: {"always": said["always"], **{k: sorted(said[k]) for k in ("facts", "roots")}}
+        for name, said in found.items()
+    }
+
+
+def _groups(conditions: Iterable[Any]) -> list[list[str]]:
+    """Facts that conditions need: of every group one at least must be there for all to hold."""
+    groups: list[list[str]] = []
+    for condition in conditions:
+        if "any" in condition:
+            ways = [_groups([each]) for each in condition["any"]]
+            if all(ways):
+                groups.append(sorted({name for way in ways for name in min(way, key=len)}))
+        elif "all" in condition:
+            groups += _groups(condition["all"])
+        elif "code" in condition:
+            groups += [[condition["code"]["of"]], [condition["code"]["on"]]]
+        else:
+            groups += [[name] for name in needed([condition])]
+    return groups
+
+
+def _instances(name: str, row: Any) -> list[str]:
+    """A fact name with the choices of the row's variables put in; * for instances."""
+    names = [name]
+    for variable, over in row.get("for", {}).items():
+        choices = over if isinstance(over, list) else [over]
+        names = [each.replace("{" + variable + "}", choice) for each in names for choice in choices]
+    return names
+
+
+def index() -> str:
+    """`matrices/index.json` with what each file needs."""
+    data = json.loads((MATRICES / "index.json").read_text("utf-8"))
+    data["files"] = {**needs("signatures"), **needs("rules"), **needs("derive")}
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

@@ -81,7 +81,9 @@ def check(
     findings: list[tuple[Row, Finding]] = []
     instances: dict[str, list[str]] = {}
     answers: dict[str, Answer] = {}
-    for row in matrices.rows("rules") if rules is None else rules:
+    if rules is None:
+        rules = matrices.rows("rules") if everything else matrices.rows_for("rules", judged.facts)
+    for row in rules:
         for bound in bindings(row, judged, instances):
             scope = Scope(judged, matrices, bound, answers)
             quick = None if everything else _without_its_facts(row, scope)

@@ -36,9 +36,9 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
     facts = dict(snapshot.facts)
     absences: list[str] = []
     current = snapshot._replace(facts=facts)
-    rows = matrices.rows("derive")
     for _ in range(_ROUNDS):
         before = len(facts) + len(absences)
+        rows = matrices.rows_for("derive", facts)
         current = _filled(rows, current, snapshot, facts, absences, matrices)
         if len(facts) + len(absences) == before:
             break

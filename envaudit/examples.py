@@ -35,7 +35,7 @@ def broken(row: Row, verdict: str, facts: Mapping[str, Any], matrices: Matrices)
         snapshot = load(json.dumps(facts).encode(), "example")
     except InputError as problem:
         return problem.message
-    found = [each for each in check(snapshot, matrices).findings if each.rule == row["id"]]
+    found = list(check(snapshot, matrices, rules=[row], everything=True).findings)
     failing = row.get("verdict", "fail")
     raised = [each for each in found if each.verdict == failing and not each.missing]
     if verdict == "fail":

@@ -60,7 +60,7 @@ def log(path: str, matrices: Matrices) -> Snapshot:
     from envaudit.report import read as read_report
 
     name = "standard input" if path == "-" else path
-    reading = read_report(_text(read_bytes(path), name), name, matrices.rows("signatures"))
+    reading = read_report(_text(read_bytes(path), name), name, matrices.signatures_for)
     return finish(Snapshot(id="", taken_at="", facts=reading.facts, probes=reading.probes))
 
 
@@ -87,7 +87,7 @@ def _report(text: str, name: str, matrices: Matrices) -> Snapshot:
     """What the importers and the signatures of error texts read out of a report."""
     from envaudit.report import read as read_report
 
-    reading = read_report(text, name, matrices.rows("signatures"))
+    reading = read_report(text, name, matrices.signatures_for)
     if reading.titles or _LOG.search(text):  # a log in which nothing is known is still one
         found = Snapshot(id="", taken_at="", facts=reading.facts, probes=reading.probes)
         return _bounded(finish(found), name)

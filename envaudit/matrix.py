@@ -166,7 +166,7 @@ def read_source(data: Row) -> Source:
 
 # -- product names ------------------------------------------------------------------------------
 
-_NOISE = re.compile(r"\(r\)|\(tm\)|\b(nvidia|graphics|gpu|tesla|corporation|generation)\b")
+_NOISE = re.compile(r"\(r\)|\(tm\)|\b(nvidia|geforce|graphics|gpu|tesla|corporation|generation)\b")
 _VARIANT = re.compile(
     r"\d+(gb|gib)|hbm\d\w?|gddr\d\w?|sxm\d*|pcie|nvl|oam|mig|\d+g|\dg\.\d+gb|laptop|mobile|max|q|"
     r"with|design|server|workstation|edition|d|super|ti"
@@ -241,6 +241,8 @@ class Matrices:
         index = read_json(os.path.join(first, "index.json"))
         self.version: str = index["version"]
         self.newest_source: str = index["newest_source"]
+        self._files: Mapping[str, Row] = index.get("files", {})
+        """What the rows of each shipped file need, so that most files are never read."""
         self.stale_after_days: int = index["stale_after_days"]
         self._catalogues: dict[str, Catalogue] = {}
         self._rows: dict[str, list[Row]] = {}
@@ -296,21 +298,62 @@ class Matrices:
 
         Each row carries its file's sources resolved under "sources".
         """
-        if kind in self._rows:
-            return self._rows[kind]
+        return self._merged(kind, lambda name: True)
+
+    def rows_for(self, kind: str, facts: Mapping[str, Any]) -> list[Row]:
+        """Rows of the files that can say anything of these facts, in their order.
+
+        Every row of the others lacks a fact that it needs: it neither concerns the machine nor
+        leaves anything open. `index.json` says what each shipped file needs.
+        """
+        roots = {name.partition(".")[0] for name in facts}
+
+        def needed(name: str) -> bool:
+            said = self._files.get(f"{kind}/{name}")
+            return (
+                said is None
+                or said["always"]
+                or any(each in facts for each in said["facts"])
+                or any(each in roots for each in said["roots"])
+            )
+
+        return self._merged(kind, needed)
+
+    def signatures_for(self, text: str) -> list[Row]:
+        """Signatures of the files of which a literal stands in a text."""
+
+        def needed(name: str) -> bool:
+            said = self._files.get(f"signatures/{name}")
+            return said is None or any(hint in text for hint in said["hints"])
+
+        return self._merged("signatures", needed)
+
+    def _merged(self, kind: str, wanted: Callable[[str], bool]) -> list[Row]:
+        """Rows of the files that are wanted; of two with one id the later folder's."""
         found: dict[str, Row] = {}
-        for folder in self.folders:
+        for number, folder in enumerate(self.folders):
             for name in json_files(os.path.join(folder, kind)):
-                data = read_json(os.path.join(folder, kind, name))
-                sources = {key: read_source(value) for key, value in data["sources"].items()}
-                for row in data["rows"]:
-                    found[row["id"]] = {
-                        **_DEFAULTS,
-                        **row,
-                        "sources": tuple(sources[key] for key in row.get("sources", ())),
-                        "file": f"{kind}/{name}",
-                    }
-        rows = self._rows[kind] = list(found.values())
+                if number == 0 and not wanted(name):
+                    continue
+                for row in self._file(folder, kind, name):
+                    found[row["id"]] = row
+        return list(found.values())
+
+    def _file(self, folder: str, kind: str, name: str) -> list[Row]:
+        path = os.path.join(folder, kind, name)
+        rows = self._rows.get(path)
+        if rows is None:
+            data = read_json(path)
+            sources = {key: read_source(value) for key, value in data["sources"].items()}
+            rows = self._rows[path] = [
+                {
+                    **_DEFAULTS,
+                    **row,
+                    "sources": tuple(sources[key] for key in row.get("sources", ())),
+                    "file": f"{kind}/{name}",
+                }
+                for row in data["rows"]
+            ]
         return rows
 
     def signatures(self) -> Mapping[str, Row]:

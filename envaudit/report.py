@@ -9,7 +9,7 @@ what holds for the whole machine (driver, GPUs, kernel) may come from either.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envaudit.facts import spec_of
@@ -121,7 +121,19 @@ def clean(text: str) -> str:
     quoted = sum(line.startswith((">", " >")) and not line.startswith(">>>") for line in lines)
     if quoted * 2 > sum(bool(line.strip()) for line in lines):
         lines = [_QUOTE.sub("", line, count=1) if ">" in line[:4] else line for line in lines]
+    elif quoted > 1:
+        lines = _without_quotes(lines)
     return "\n".join(_TAGS.sub("", line) if "<" in line else line for line in lines)
+
+
+def _without_quotes(lines: Sequence[str]) -> list[str]:
+    """Lines without the marks of passages that are quoted; a single mark may be a prompt."""
+    marked = [line.startswith("> ") or line == ">" for line in lines]
+    beside = zip([False, *marked], [*marked[1:], False], strict=False)
+    return [
+        line[2:] if mark and any(near) else line
+        for line, mark, near in zip(lines, marked, beside, strict=False)
+    ]
 
 
 def sections(text: str) -> list[Section]:
@@ -206,8 +218,11 @@ def _prompt(line: str) -> tuple[str, str | None] | None:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def read(text: str, name: str, signatures: Iterable[Mapping[str, Any]]) -> Reading:
-    """What the importers and the signatures find in a report; nothing where they know nothing."""
+def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str, Any]]]) -> Reading:
+    """What the importers and the signatures find in a report; nothing where they know nothing.
+
+    `signatures` gives those that can stand in a text.
+    """
     text = clean(text)
     places: dict[str, dict[str, Fact]] = {}
     plans: dict[str, dict[str, Fact]] = {}
@@ -244,7 +259,7 @@ def read(text: str, name: str, signatures: Iterable[Mapping[str, Any]]) -> Readi
     for place, planned in plans.items():
         for fact_name, fact in planned.items():
             places.setdefault(place, {}).setdefault(fact_name, fact)
-    signals = scan(text, signatures)
+    signals = scan(text, signatures(text))
     for fact in signals:
         places.setdefault("", {}).setdefault(fact.name, fact)
     unread -= {int(fact.source.rpartition(" ")[2]) for fact in signals}
@@ -297,8 +312,26 @@ class _Run:
 
 
 def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: list[str]) -> None:
-    """Add a section's facts to those of its place; contradictions are told, not overwritten."""
+    """Add a section's facts to those of its place; contradictions are told, not overwritten.
+
+    Programs count GPUs in different orders: what is told of a GPU by another name is not of
+    the one that is known under this number. The number that nvidia-smi gives is the GPU's.
+    """
+    others: list[str] = []
     for fact in imported.facts:
+        if not (_GPU_NAME.fullmatch(fact.name) and _another_gpu(known.get(fact.name), fact)):
+            continue
+        before, gpu = known[fact.name], fact.name[: -len("name")]
+        if not fact.source.startswith(_BY_ADDRESS) or before.source.startswith(_BY_ADDRESS):
+            others.append(gpu)
+            continue
+        doubts.append(f"{fact.name}: {before.value} ({before.source}), {fact.value}")
+        for name in [name for name in known if name.startswith(gpu)]:
+            del known[name]
+    skip = tuple(others)
+    for fact in imported.facts:
+        if skip and fact.name.startswith(skip) and not fact.name.endswith(".name"):
+            continue
         line = imported.lines.get(fact.name)
         source = fact.source if line is None else f"{fact.source}, line {section.first + line - 1}"
         fact = fact._replace(source=source)
@@ -317,6 +350,19 @@ def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: 
             doubts.append(
                 f"{fact.name}: {before.value} ({before.source}), {fact.value} ({fact.source})"
             )
+
+
+_GPU_NAME = regex(r"gpu\.[0-9]{1,4}\.name")
+_BY_ADDRESS = ("nvidia-smi", "collect_env")
+"""Beginnings of the sources that count GPUs by their bus address."""
+
+
+def _another_gpu(known: Fact | None, told: Fact) -> bool:
+    """Whether two names are of different GPUs; a cut or shorter name may be of the same."""
+    if known is None:
+        return False
+    one, other = (str(fact.value).rstrip(". ").lower() for fact in (known, told))
+    return one not in other and other not in one
 
 
 def _united(one: Value, other: Value) -> Value:

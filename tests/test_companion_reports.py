@@ -61,7 +61,7 @@ def wheel(build: str, symbol: str) -> str:
 
 def roots(text: str) -> set[str]:
     """Causes of the root errors and warnings that a report shows."""
-    read = report.read(text, "report.txt", MATRICES.signatures().values())
+    read = report.read(text, "report.txt", MATRICES.signatures_for)
     snapshot = Snapshot("x", "2026-12-01T00:00:00Z", read.facts, read.probes)
     return {
         finding.cause

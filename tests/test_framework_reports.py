@@ -73,7 +73,7 @@ A100 = "$ nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-0000)\n"
 
 def findings(text: str) -> set[tuple[str, str]]:
     """Cause and severity of the roots that a report shows, without what only informs."""
-    read = report.read(text, "report.txt", MATRICES.signatures().values())
+    read = report.read(text, "report.txt", MATRICES.signatures_for)
     snapshot = Snapshot("x", "2026-12-01T00:00:00Z", read.facts, read.probes)
     return {
         (finding.cause, finding.severity)
@@ -282,7 +282,7 @@ def test_what_is_fine_raises_nothing(text: str) -> None:
 
 def test_a_build_of_an_nvidia_container_gets_its_parts_from_the_container() -> None:
     text = "PyTorch version: 2.6.0a0+df5bbc09d1.nv24.11\n"
-    read = report.read(text, "report.txt", MATRICES.signatures().values())
+    read = report.read(text, "report.txt", MATRICES.signatures_for)
     snapshot = Snapshot("x", "2026-12-01T00:00:00Z", read.facts, read.probes)
     facts = check(snapshot, MATRICES).snapshot.facts
     assert facts["torch.ngc_release"].value == "24.11"

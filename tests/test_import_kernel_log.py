@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envaudit.importers import Section, kernel_log
 from tests.importing import facts, gap, holds, imported, is_linear, prefixes_hold
 
 NAME = "kernel_log"
@@ -214,6 +215,15 @@ def test_modeset_names_the_release_too() -> None:
         "driver.module.version": "570.86.16",
         "driver.module.flavor": "open",
     }
+
+
+def test_the_version_of_the_loaded_module_stands_alone() -> None:
+    section = Section("535.216.01\n", command="cat /sys/module/nvidia/version")
+    assert kernel_log.recognises(section)
+    told = {fact.name: fact.value for fact in kernel_log.parse(section).facts}
+    assert told == {"driver.module.version": "535.216.01", "driver.module.loaded": True}
+    gone = Section("cat: /sys/module/nvidia/version: No such file\n", section.command)
+    assert not kernel_log.parse(gone).facts
 
 
 @given(st.sampled_from(SAMPLES), st.integers(0, 2000))

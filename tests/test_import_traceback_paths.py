@@ -71,6 +71,20 @@ def test_system(text: str, system: str | None) -> None:
     assert facts(READER, text).get("os.id") == system
 
 
+@pytest.mark.parametrize(
+    ("command", "version"),
+    [
+        ("python3.8 -m pip install torch", "3.8"),
+        ("sudo /usr/bin/pip3.10 install torch", "3.10"),
+        ("py -3.12 -m pip list", "3.12"),
+        ("python3 -m pip list", None),
+        ("apt install python3.11-venv", None),
+    ],
+)
+def test_command(command: str, version: str | None) -> None:
+    assert facts(READER, "words\n", command).get("python.version") == version
+
+
 def test_windows_prompt() -> None:
     section = Section("2.13.0\n", 'python -c "..."', "windows")
     assert traceback_paths.recognises(section)

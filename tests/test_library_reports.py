@@ -38,7 +38,7 @@ this error is to ensure PyTorch can find the bundled cuDNN. """
 
 def causes(text: str) -> set[str]:
     """Causes of the root errors that a report shows."""
-    read = report.read(text, "report.txt", MATRICES.signatures().values())
+    read = report.read(text, "report.txt", MATRICES.signatures_for)
     snapshot = Snapshot("x", "2026-12-01T00:00:00Z", read.facts, read.probes)
     return {
         finding.cause

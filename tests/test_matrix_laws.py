@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from envaudit.check import LAYERS, check
+from envaudit.check import LAYERS, check, told
 from envaudit.constraint import release
 from envaudit.examples import broken
 from envaudit.facts import spec_of
@@ -42,7 +42,7 @@ def examples() -> list[Any]:
 
 def judged(row: Any, facts: dict[str, Any]) -> list[Finding]:
     snapshot = load(json.dumps(facts).encode(), "example")
-    return [f for f in check(snapshot, MATRICES).findings if f.rule == row["id"]]
+    return list(check(snapshot, MATRICES, rules=[row], everything=True).findings)
 
 
 def test_the_schema_knows_the_layers_of_the_report() -> None:
@@ -375,3 +375,13 @@ def test_every_signature_is_used_by_a_rule_or_a_derivation() -> None:
     for row in SIGNATURES:
         named = f'"{row["id"]}"' in said or f"signal.{row['id']}" in said
         assert named or row["weight"] == "weak", row["id"]
+
+
+@pytest.mark.parametrize("row", RULES, ids=lambda row: row["id"])
+def test_no_file_is_left_unread_that_can_say_something(row: Any) -> None:
+    """index.json says what each file needs; where a rule is told, its file was read for it."""
+    for facts in row["examples"].get("fail", ()):
+        snapshot = load(json.dumps(facts).encode(), "example")
+        raised = [f for f in judged(row, facts) if told(f)]
+        found = [f for f in check(snapshot, MATRICES).findings if f.rule == row["id"] and told(f)]
+        assert [f.title for f in found] == [f.title for f in raised]

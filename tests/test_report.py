@@ -14,7 +14,7 @@ from envaudit.model import Fact
 from envaudit.report import clean, judged_place, more_precise, sections
 from tests.smi_samples import TABLE_580, TABLE_615
 
-SIGNATURES = Matrices().rows("signatures")
+SIGNATURES = Matrices().signatures_for
 
 
 def cut(text: str) -> list[tuple[str, str, str]]:
@@ -178,6 +178,23 @@ class TestContradictions:
         assert any(
             text.startswith("driver.version: 580.95.05") for text in found["report.contradictions"]
         )  # type: ignore[attr-defined]
+
+    def test_a_gpu_counted_otherwise_gives_no_facts_to_the_one_of_that_number(self) -> None:
+        cuda = "  Device 0: NVIDIA Tesla P40, compute capability 6.1, VMM: yes\n"
+        log = f"$ ./llama-cli\nggml_cuda_init: found 1 CUDA devices:\n{cuda}"
+        assert values(log)["gpu.0.compute_capability"] == "6.1"
+        for text in (f"$ nvidia-smi\n{TABLE_580}\n{log}", f"{log}$ nvidia-smi\n{TABLE_580}"):
+            both = values(text)
+            assert "P40" not in str(both["gpu.0.name"])
+            assert "gpu.0.compute_capability" not in both
+            assert both["gpu.0.memory.total"]
+            assert "P40" in str(both["report.contradictions"])
+
+    def test_a_quoted_passage_is_read_and_a_single_mark_may_be_a_prompt(self) -> None:
+        quoted = "".join(f"> {line}\n" for line in TABLE_580.splitlines())
+        told = "\n".join(f"I write line {number} of my own." for number in range(40))
+        assert values(f"{quoted}\n{told}\n")["driver.version"] == "580.95.05"
+        assert report.clean("> python\nText\n") == "> python\nText\n"
 
     def test_the_same_table_twice_contradicts_nothing(self) -> None:
         assert "report.contradictions" not in values(f"{TABLE_580}\n{TABLE_580}")

@@ -47,7 +47,7 @@ VGPU = (
 
 def findings(text: str) -> list[Finding]:
     """What fails, without what only informs."""
-    read = report.read(text, "report.txt", MATRICES.signatures().values())
+    read = report.read(text, "report.txt", MATRICES.signatures_for)
     snapshot = Snapshot("x", "2026-12-01T00:00:00Z", read.facts, read.probes)
     return [
         finding

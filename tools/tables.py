@@ -93,6 +93,10 @@ def newer(found: Mapping[str, Release], known: Iterable[str]) -> list[str]:
     return [v for v in by_age(found) if Version(v) > newest and not found[v].yanked]
 
 
+def _any_of_requirements(columns: Mapping[str, Column]) -> bool:
+    return any(column.of_requirements for column in columns.values())
+
+
 # -- one row a release --------------------------------------------------------------------------
 
 
@@ -119,7 +123,7 @@ class Releases:
     def wanted(self, rows: Sequence[Row], package: str, found: Mapping[str, Release]) -> set[str]:
         """Releases that have a row, and those that could get one."""
         known = self._known(rows, package)
-        if not known:
+        if not known or not _any_of_requirements(self.columns):
             return set()
         return {v for v in found if v in known} | set(newer(found, known))
 
@@ -196,7 +200,7 @@ class Runs:
     def wanted(self, rows: Sequence[Row], package: str, found: Mapping[str, Release]) -> set[str]:
         """Releases within a run, where a column rests on requirements."""
         ranges = [str(row["version"]) for row in rows if row["package"] == package]
-        if not any(column.of_requirements for column in self.columns.values()):
+        if not _any_of_requirements(self.columns):
             return set()
         return {v for v in found if any(in_range(v, text) for text in ranges)}
 

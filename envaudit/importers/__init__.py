@@ -328,7 +328,7 @@ IMPORTERS: tuple[Importer, ...] = (
                 "locked down from",
             ),
             *("ommand line: ", "nouveau ", "nvidiafb", "rivafb", "SXid", "nvidia-modeset: Loading"),
-            *("Legacy drivers", "API mismatch"),
+            *("Legacy drivers", "API mismatch", "/sys/module/nvidia/version"),
         ),
     ),
     Importer(
@@ -394,7 +394,17 @@ IMPORTERS: tuple[Importer, ...] = (
     Importer(
         "traceback_paths",
         "paths below an interpreter",
-        ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv", 'File "', ":\\"),
+        (
+            "python3.",
+            "python2.",
+            "site-packages",
+            ".cpython-3",
+            "pyenv",
+            'File "',
+            ":\\",
+            "pip3.",
+            "py -3",
+        ),
     ),
     Importer("issue_form", "the form of an issue"),
 )

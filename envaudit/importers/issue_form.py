@@ -228,8 +228,9 @@ _SENTENCE = regex(r"[.;?!](?=[ ]|\Z)|[ ]\(")
 _CLAUSE = regex(r",[ ]|[ ](?:with|and|but|in|on|which|so)\b", re.IGNORECASE)
 _MORE = regex(r"\b(?:rtx|gtx|tesla|quadro|titan|geforce|or|[abhlv][0-9]{2,3})\b", re.IGNORECASE)
 _SAID = regex(
-    r"\b(?:(?P<mine>my|our)[ ]|the[ ])?(?P<label>[a-z](?:[\w.+\-]{0,20}[ ]?){1,3}?)[ ](?:is|are|was)[ ]"
-    r"(?:an?[ ]|the[ ]|currently[ ]){0,2}(?P<value>[^\n]{2,90})",
+    r"\b(?:(?P<mine>my|our)[ ]|the[ ])?"
+    r"(?P<label>[a-z][\w.+\-]{0,20}(?:[ ][\w.+\-]{1,20}){0,2}?)[ ](?:is|are|was)[ ]"
+    r"(?:an?[ ]|the[ ]|currently[ ]){0,2}(?=(?P<value>[^\n]{2,90}))",
     re.IGNORECASE,
 )
 

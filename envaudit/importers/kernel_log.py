@@ -42,7 +42,7 @@ _HINTS = (
 
 def recognises(section: Section) -> bool:
     """Whether a line may be one of the kernel's."""
-    return any(hint in section.text for hint in _HINTS)
+    return _MODULE_VERSION in section.command or any(hint in section.text for hint in _HINTS)
 
 
 def parse(section: Section) -> Imported:
@@ -52,6 +52,8 @@ def parse(section: Section) -> Imported:
     _kernel(draft, lines)
     _security(draft, lines)
     _loaded_version(draft, lines)
+    if _MODULE_VERSION in section.command:
+        _sys_version(draft, lines)
     _module(draft, _sentences(lines))
     _errors(draft, lines)
     _other_drivers(draft, lines)
@@ -135,6 +137,20 @@ def _loaded_version(draft: Draft, lines: _Lines) -> None:
                 source = "/proc/driver/nvidia/version: GCC version"
                 draft.add("driver.module.compiler", f"{name} {found}", source, number)
             draft.read(number)
+
+
+_MODULE_VERSION = "/sys/module/nvidia/version"
+_ALONE = regex(rf"[ \t]*({_RELEASE})[ \t]*\Z")
+
+
+def _sys_version(draft: Draft, lines: _Lines) -> None:
+    """What the kernel says of the loaded module, alone on its line."""
+    for number, line in lines:
+        version = _ALONE.match(line)
+        if version is not None:
+            draft.add("driver.module.version", version[1], _MODULE_VERSION, number)
+            draft.add("driver.module.loaded", True, _MODULE_VERSION, number)
+            return
 
 
 class _Sentence(NamedTuple):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from envaudit.importers import Draft, Imported, Section, regex

@@ -28,6 +28,10 @@ _PYENV = regex(
     r"/(?:\.?pyenv|\.local/share/uv/python)/(?:versions/)?(?:cpython-)?(3\.\d{1,2}\.\d{1,2})[/-]"
 )
 _EXTENSION = regex(r"\.cpython-3(\d{1,2})t?-(?:x86_64|aarch64|powerpc64le)-linux-gnu\.so\b")
+_COMMAND = regex(
+    r"(?:^|[\s/;&|])(?:(?:python|pip)(?P<unix>3\.[0-9]{1,2})(?=[\s]|\Z)|"
+    r"py[ ]-(?P<windows>3\.[0-9]{1,2})\b)"
+)
 _CONDA = regex(
     r"/(?:[a-z0-9]*conda[0-9]{0,2}|miniforge[0-9]?|mambaforge|micromamba|\.mamba)(?:/|\Z)|/\.?conda/envs/|"
     r"\\(?:[A-Za-z0-9]*conda[0-9]?|miniforge[0-9]?|mambaforge)\\",
@@ -56,7 +60,11 @@ _HINTS = ("python3.", "python2.", "site-packages", ".cpython-3", "pyenv", 'File 
 def recognises(section: Section) -> bool:
     """Whether the text has a path below an interpreter, or stands below a Windows prompt."""
     text = section.text[:_LIMIT]
-    return section.scope == "windows" or any(hint in text for hint in _HINTS)
+    return (
+        section.scope == "windows"
+        or any(hint in text for hint in _HINTS)
+        or _COMMAND.search(section.command[:400]) is not None
+    )
 
 
 def parse(section: Section) -> Imported:
@@ -67,6 +75,9 @@ def parse(section: Section) -> Imported:
     systems: dict[str, int] = {}
     if section.scope == "windows":
         draft.add("os.id", "windows", "Windows prompt")
+    called = _COMMAND.search(section.command[:400])
+    if called is not None:
+        draft.add("python.version", called["unix"] or called["windows"], "the command's name")
     for number, line in enumerate(section.text[:_LIMIT].split("\n")[:_LINES_LIMIT], 1):
         if "ython" not in line and "site-packages" not in line and 'File "' not in line:
             continue

@@ -179,8 +179,11 @@ def _finding(group: Sequence[Finding], follows: Sequence[Finding], style: Style)
         mark = style.paint(f" [needs {', '.join(needs)}]", "yellow") if needs else ""
         # A text that says itself how it goes on needs no "or" before it.
         goes_on = fix.text.startswith(("Or ", "Then "))
+        advice = fix.text
+        if number == 1 and advice.startswith("Or "):  # the ways before it do not fit this machine
+            advice = advice[3:4].upper() + advice[4:]
         lead = "fix: " if number == 1 else "     " if goes_on else " or: "
-        lines += _wrap(f"{lead}{fix.text}{mark}", style, 2, 7)
+        lines += _wrap(f"{lead}{advice}{mark}", style, 2, 7)
         if fix.command:
             lines.append(f"       {style.paint('$ ' + fix.command, 'blue')}")
     for said in first.sources[:2]:
