@@ -115,9 +115,7 @@ def _without_its_facts(row: Row, scope: Scope) -> Finding | None:
         if isinstance(answer, Absent):
             return _brief(row, scope, "not_applicable")
         if isinstance(answer, Unknown):
-            if name in needed(row["require"]) and not row.get("unless"):
-                return _brief(row, scope, "unknown", f"{answer.name}: {answer.reason}")
-            return None
+            return _brief(row, scope, "unknown", f"{answer.name}: {answer.reason}")
     return None
 
 

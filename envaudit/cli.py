@@ -507,7 +507,7 @@ def matrix(
     ] = None,
     matrices: Extra = None,
 ) -> None:
-    """List rules, signatures and catalogues, validate own rows, tell how old they are.
+    """List rules, signatures and tables; validate own rows.
 
     Examples: envaudit matrix · envaudit matrix show gpu-products · envaudit matrix validate DIR
     """

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envaudit.constraint import OPERATORS, Incomparable, gpu_code, part_of
@@ -47,6 +47,14 @@ class Trial:
         self.names: dict[str, str] = {}
         """Values that texts may show, by their "as" name."""
         self.confidence = "high"
+
+    def add(self, other: Trial) -> None:
+        """Rest on what another trial rested on, too."""
+        self.evidence.update(other.evidence)
+        self.missing.update(other.missing)
+        self.cells += other.cells
+        self.names.update(other.names)
+        self.less_sure(other.confidence)
 
     def less_sure(self, confidence: str) -> None:
         """Lower the confidence to that of a part it rests on."""
@@ -169,7 +177,7 @@ def look_up(said: Mapping[str, Any], scope: Scope, trial: Trial) -> Cell | Absen
 def holds(condition: Mapping[str, Any], scope: Scope, trial: Trial) -> bool | None:
     """Whether a condition is met: True, False, or None where that cannot be told."""
     if "any" in condition:
-        return _any([holds(part, scope, trial) for part in condition["any"]])
+        return _surest(condition["any"], scope, trial)
     if "all" in condition:
         return _all([holds(part, scope, trial) for part in condition["all"]])
     if "not" in condition:
@@ -190,10 +198,25 @@ def switched_off(row: Row, scope: Scope) -> bool:
     return any(holds(part, scope, Trial()) is True for part in row.get("unless", ()))
 
 
-def _any(answers: list[bool | None]) -> bool | None:
-    if any(answer is True for answer in answers):
+def _surest(parts: Sequence[Mapping[str, Any]], scope: Scope, trial: Trial) -> bool | None:
+    """Whether one of the parts holds; the trial then rests on the surest of those that do.
+
+    What else might have held makes the answer no less sure, and is no evidence of it.
+    """
+    tried = []
+    for part in parts:
+        own = Trial()
+        tried.append((holds(part, scope, own), own))
+    met = [own for answer, own in tried if answer is True]
+    surest = [max(met, key=lambda own: CONFIDENCES.index(own.confidence))] if met else []
+    for own in surest or [own for _, own in tried]:
+        trial.add(own)
+    for _, own in tried:
+        for name, value in own.names.items():
+            trial.names.setdefault(name, value)
+    if met:
         return True
-    return None if any(answer is None for answer in answers) else False
+    return None if any(answer is None for answer, _ in tried) else False
 
 
 def _all(answers: list[bool | None]) -> bool | None:

@@ -319,9 +319,10 @@ def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: 
     """
     others: list[str] = []
     for fact in imported.facts:
-        if not (_GPU_NAME.fullmatch(fact.name) and _another_gpu(known.get(fact.name), fact)):
+        who = _WHICH_GPU.fullmatch(fact.name)
+        if not (who and _another_gpu(known.get(fact.name), fact)):
             continue
-        before, gpu = known[fact.name], fact.name[: -len("name")]
+        before, gpu = known[fact.name], who[1]
         if not fact.source.startswith(_BY_ADDRESS) or before.source.startswith(_BY_ADDRESS):
             others.append(gpu)
             continue
@@ -330,7 +331,7 @@ def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: 
             del known[name]
     skip = tuple(others)
     for fact in imported.facts:
-        if skip and fact.name.startswith(skip) and not fact.name.endswith(".name"):
+        if skip and fact.name.startswith(skip) and not _WHICH_GPU.fullmatch(fact.name):
             continue
         line = imported.lines.get(fact.name)
         source = fact.source if line is None else f"{fact.source}, line {section.first + line - 1}"
@@ -352,13 +353,13 @@ def _take(imported: Imported, section: Section, known: dict[str, Fact], doubts: 
             )
 
 
-_GPU_NAME = regex(r"gpu\.[0-9]{1,4}\.name")
+_WHICH_GPU = regex(r"(gpu\.[0-9]{1,4}\.)(?:name|pci\.address)")
 _BY_ADDRESS = ("nvidia-smi", "collect_env")
 """Beginnings of the sources that count GPUs by their bus address."""
 
 
 def _another_gpu(known: Fact | None, told: Fact) -> bool:
-    """Whether two names are of different GPUs; a cut or shorter name may be of the same."""
+    """Whether two names or addresses are of different GPUs; a cut name may be of the same."""
     if known is None:
         return False
     one, other = (str(fact.value).rstrip(". ").lower() for fact in (known, told))

@@ -326,3 +326,18 @@ def test_long_lines_take_no_time() -> None:
         began = time.perf_counter()
         assert_lawful(check_env, text)
         assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("value", "codes"),
+    [
+        ("6.1, 7.0", ["sm_61", "sm_70"]),
+        ("sm_37", ["sm_37"]),
+        ("3.5, 5.0, 8.6", ["sm_35", "sm_50", "sm_86"]),
+        ("/opt/detectron2/_C.so; cannot find cuobjdump", None),
+    ],
+)
+def test_the_code_of_extensions(value: str, codes: list[str] | None) -> None:
+    text = "sys.platform            linux\nGPU available           Yes\n"
+    text += f"detectron2 arch flags   {value}\n"
+    assert values(read(check_env, text)).get("detectron2.arch_list") == codes

@@ -262,3 +262,18 @@ def test_any_text(lines: list[str]) -> None:
 
 def test_no_text_takes_long() -> None:
     is_linear(NAME, "- GPU: ", "a = ", "`a` ")
+
+
+@pytest.mark.parametrize(
+    ("line", "fact", "value"),
+    [
+        ("显卡: GeForce RTX 3090", "gpu.0.name", "GeForce RTX 3090"),
+        ("显卡型号：RTX 4070 Ti", "gpu.0.name", "RTX 4070 Ti"),
+        ("驱动版本：535.104.05", "driver.version", "535.104.05"),
+        ("- Grafikkarte: RTX 3060", "gpu.0.name", "RTX 3060"),
+        ("Placa de vídeo: RTX 5070 Ti", "gpu.0.name", "RTX 5070 Ti"),
+        ("Видеокарта: RTX 3080", "gpu.0.name", "RTX 3080"),
+    ],
+)
+def test_labels_in_other_languages(line: str, fact: str, value: str) -> None:
+    assert facts(NAME, line + "\n")[fact] == value

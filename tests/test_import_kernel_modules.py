@@ -268,6 +268,34 @@ def test_installer() -> None:
     assert facts(NAME, old) == {"driver.installer.version": "390.157"}
 
 
+LSHW = """\
+  *-display UNCLAIMED
+       description: VGA compatible controller
+       product: GA106 [GeForce RTX 3060]
+       vendor: NVIDIA Corporation
+       physical id: 0
+       bus info: pci@0000:01:00.0
+       configuration: latency=0
+       resources: memory:f6000000-f6ffffff
+  *-display
+       product: Raphael
+       vendor: Advanced Micro Devices, Inc. [AMD/ATI]
+       bus info: pci@0000:0c:00.0
+       configuration: depth=32 driver=amdgpu latency=0
+"""
+
+
+def test_lshw_names_the_driver_of_a_display() -> None:
+    assert facts(NAME, LSHW, "sudo lshw -C display") == {
+        "pci.gpu.0.address": "0000:01:00.0",
+        "pci.gpu.0.driver": "none",
+        "gpu.driver_bound": ["0000:01:00.0 10de:? display none"],
+        "gpu.0.name": "NVIDIA GeForce RTX 3060",
+    }
+    bound = facts(NAME, LSHW.replace("configuration: latency", "configuration: driver=nouveau l"))
+    assert bound["pci.gpu.0.driver"] == "nouveau"
+
+
 @given(st.sampled_from(SAMPLES), st.integers(0, 2000))
 def test_cut_anywhere(text: str, at: int) -> None:
     prefixes_hold(NAME, text, at)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools import columns, refresh, tables
-from tools.metadata import Metadata, NoAnswer, Pip, Release, read_listing
+from tools.metadata import Metadata, NoAnswer, Pip, Release, read_listing, targets
 
 CACHE = Path(__file__).parent / "metadata-cache.json"
 CACHE_LIMIT_BYTES = 300_000
@@ -165,6 +165,7 @@ RELEASES = st.builds(
     sdist=st.booleans(),
     wheels=st.dictionaries(PLATFORMS, st.lists(TAGS, min_size=1, unique=True).map(tuple)),
     requires=st.none() | st.lists(st.sampled_from(["numpy", "a>=1"])).map(tuple),
+    unlike=st.just(()) | st.just(("numpy",)),
 )
 
 
@@ -185,6 +186,7 @@ case "$*" in
 *" index versions frob "*) cat {folder}/listing; exit 1 ;;
 *" index versions old "*) echo 'no such option: --uploaded-prior-to' >&2; exit 2 ;;
 *" index versions "*) echo 'ERROR: No matching distribution found' >&2; exit 1 ;;
+*--abi=cp39*frob==1.1.0*) while [ "$1" != --report ]; do shift; done; cat {folder}/older >"$2" ;;
 *frob==1.1.0*) while [ "$1" != --report ]; do shift; done; cat {folder}/report >"$2" ;;
 *) echo 'ERROR: it is not there' >&2; exit 1 ;;
 esac
@@ -200,6 +202,8 @@ def pip(tmp_path: Path) -> Pip:
     (tmp_path / "later").write_text(line.format(why="Upload time 2026-03-04 00:00:00 not prior"))
     needs = {"install": [{"metadata": {"requires_dist": ["numpy>=2", "torch==2.9.0"]}}]}
     (tmp_path / "report").write_text(json.dumps(needs))
+    needs = {"install": [{"metadata": {"requires_dist": ["torch == 2.9.0", "numpy"]}}]}
+    (tmp_path / "older").write_text(json.dumps(needs))
     program = tmp_path / "python"
     program.write_text(FAKE.format(folder=tmp_path, log=tmp_path / "log"))
     program.chmod(0o755)
@@ -226,15 +230,43 @@ def test_a_day_that_is_known_is_not_asked_again(pip: Pip, tmp_path: Path) -> Non
 
 def test_requirements_are_asked_of_a_wheel_for_linux(pip: Pip, tmp_path: Path) -> None:
     wheels = {**FROB.wheels, "win_amd64": ("cp314-cp314",), "any": ("py3-none",)}
-    assert pip.requires("frob", replace(FROB, wheels=wheels)) == ("numpy>=2", "torch==2.9.0")
+    told = pip.with_requirements("frob", replace(FROB, wheels=wheels))
+    assert told == replace(FROB, wheels=wheels, requires=("numpy>=2", "torch==2.9.0"))
     (asked,) = (tmp_path / "log").read_text().splitlines()
     assert "--python-version=3.12 --platform=manylinux_2_28_x86_64" in asked
     assert "--implementation=cp --abi=cp312 frob==1.1.0" in asked
     assert "--dry-run" in asked
 
 
+def test_what_wheels_of_one_release_do_not_agree_on_is_left_open(pip: Pip) -> None:
+    wheels = {"manylinux_2_28_x86_64": ("cp312-cp312", "cp313-cp313t", "cp310-cp310", "cp39-cp39")}
+    told = pip.with_requirements("frob", replace(FROB, wheels=wheels))
+    assert told.requires == ("numpy>=2", "torch==2.9.0")
+    assert told.unlike == ("numpy",)
+    assert columns.bound_on("torch")(told) == "==2.9.0"
+    with pytest.raises(columns.NotRead):
+        columns.bound_on("numpy")(told)
+
+
+@pytest.mark.parametrize(
+    ("tags", "asked"),
+    [
+        (["cp39-abi3"], [["abi3"]]),
+        (["py3-none"], [[]]),
+        (["cp37-cp37m", "cp38-cp38"], [["cp38"], ["cp37m"]]),
+        (["cp313-cp313t"], [["cp313t"]]),
+        ([], []),
+    ],
+)
+def test_two_wheels_stand_for_all(tags: list[str], asked: list[list[str]]) -> None:
+    release = Release("1.0", wheels={"win_amd64": tuple(tags)} if tags else {})
+    abis = [[o.removeprefix("--abi=") for o in one if "--abi" in o] for one in targets(release)]
+    assert abis == asked
+
+
 def test_a_release_without_wheels_is_not_built_to_be_asked(pip: Pip, tmp_path: Path) -> None:
-    assert pip.requires("frob", Release("1.0.0", sdist=True)) is None
+    source = Release("1.0.0", sdist=True)
+    assert pip.with_requirements("frob", source) == source
     assert not (tmp_path / "log").exists()
 
 
@@ -326,6 +358,8 @@ def test_what_nobody_read_is_left_open(read: Callable[[Release], Any]) -> None:
     ("same", "one", "another"),
     [
         (columns.as_range, ">=2,<3", "<3,>=2"),
+        (columns.as_range, "~=2.0", ">=2.0,<3"),
+        (columns.as_range, "~=2.1.3", ">=2.1.3,<2.2"),
         (columns.as_needs, ["a ~=13.0", "b[x]>=1,<2"], ["b[x] <2,>=1", "a~=13.0"]),
         (columns.as_ranges, ">=1; >=2 if python_version >= \"3.11\"",
          ">=2 if python_version >= '3.11'; >=1"),

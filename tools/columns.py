@@ -12,7 +12,7 @@ from typing import Any
 
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -198,12 +198,17 @@ def _holds(marker: str, extra: str, python_range: str) -> bool:
     return False
 
 
-def needs(item: Release, extra: str = "") -> list[Requirement]:
-    """What a release requires on Linux x86_64 (with an extra: what that one adds)."""
+def needs(item: Release, pattern: str = "", extra: str = "") -> list[Requirement]:
+    """What a release requires on Linux x86_64, of packages whose name begins as the pattern says.
+
+    With an extra: what that one adds. Where wheels of the release differ in it, nobody can say.
+    """
+    if any(re.match(pattern, name) for name in item.unlike):
+        raise NotRead
     found = []
     for text in _known(item.requires):
         need = parsed(text)
-        if need is None:
+        if need is None or not re.match(pattern, _name(need)):
             continue
         always = need.marker is None or _holds(str(need.marker), "", item.requires_python or "")
         if extra:
@@ -229,24 +234,28 @@ def tight(need: Requirement) -> str:
     return f"{_name(need)}{need.specifier}"
 
 
+def bounds_on(pattern: str, extra: str = "") -> Callable[[Release], Value]:
+    """All ranges that are required of a package, one for each condition (as on Python)."""
+
+    def read(item: Release) -> Value:
+        found: dict[str, SpecifierSet] = {}
+        for need in needs(item, f"(?:{pattern})$", extra):
+            condition = str(need.marker or "")
+            found[condition] = found.get(condition, SpecifierSet()) & need.specifier
+        return list(dict.fromkeys(map(str, found.values()))) or None
+
+    return read
+
+
 def bound_on(pattern: str, extra: str = "") -> Callable[[Release], Value]:
-    """The range that is required of a package whose name matches."""
+    """The one range that is required of a package whose name matches."""
+    read = bounds_on(pattern, extra)
 
-    def read(item: Release) -> Value:
-        found = [str(n.specifier) for n in needs(item, extra) if re.fullmatch(pattern, _name(n))]
-        return found[0] if len(set(found)) == 1 and found[0] else None
+    def of(item: Release) -> Value:
+        found = read(item) or []
+        return found[0] if len(found) == 1 and found[0] else None
 
-    return read
-
-
-def bounds_on(package: str) -> Callable[[Release], Value]:
-    """All ranges that are required of a package, for one Python or another."""
-
-    def read(item: Release) -> Value:
-        found = [str(n.specifier) for n in needs(item) if canonicalize_name(n.name) == package]
-        return list(dict.fromkeys(found)) or None
-
-    return read
+    return of
 
 
 def lowest(read: Callable[[Release], Value]) -> Callable[[Release], Value]:
@@ -280,7 +289,7 @@ def all_needs(
     """Requirements whose name matches, of the release ("") or of its extras."""
 
     def read(item: Release) -> Value:
-        found = [n for extra in extras for n in needs(item, extra) if re.match(pattern, _name(n))]
+        found = [need for extra in extras for need in needs(item, pattern, extra)]
         return list(dict.fromkeys(map(write, found))) or None
 
     return read
@@ -290,7 +299,7 @@ def pinned(pattern: str) -> Callable[[Release], Value]:
     """The version of the one required package whose name matches."""
 
     def read(item: Release) -> Value:
-        found = {str(n.specifier) for n in needs(item) if re.fullmatch(pattern, _name(n))}
+        found = {str(need.specifier) for need in needs(item, f"(?:{pattern})$")}
         text = found.pop() if len(found) == 1 else ""
         return text.removeprefix("==") if text.startswith("==") else None
 
@@ -303,7 +312,7 @@ def only_in_extras(package: str) -> Callable[[Release], Value]:
     def read(item: Release) -> Value:
         anywhere = [n for text in _known(item.requires) if (n := parsed(text))]
         named = any(canonicalize_name(n.name) == package for n in anywhere)
-        always = any(canonicalize_name(n.name) == package for n in needs(item))
+        always = bool(needs(item, rf"{package}(\[|$)"))
         return True if named and not always else None
 
     return read
@@ -325,10 +334,9 @@ def with_markers(package: str) -> Callable[[Release], Value]:
 
     def read(item: Release) -> Value:
         found = []
-        for need in needs(item):
-            if canonicalize_name(need.name) == package:
-                condition = f" if {need.marker}" if need.marker else ""
-                found.append(f"{need.specifier}{condition}".strip())
+        for need in needs(item, rf"{package}(\[|$)"):
+            condition = f" if {need.marker}" if need.marker else ""
+            found.append(f"{need.specifier}{condition}".strip())
         return "; ".join(dict.fromkeys(found)) or "any"
 
     return read
@@ -343,11 +351,20 @@ def as_text(value: Value) -> Value:
 
 
 def as_range(value: Value) -> Value:
-    """A range of versions, in any order; a text that is none stays one."""
+    """A range of versions, however it is written; a text that is none stays one."""
     try:
-        return SpecifierSet(value)
+        found = SpecifierSet(value)
     except InvalidSpecifier:
         return value
+    return frozenset(end for one in found for end in _ends(one))
+
+
+def _ends(one: Specifier) -> list[str]:
+    """~=2.1 says >=2.1,<3, and is the same range."""
+    numbers = one.version.split(".")
+    if one.operator != "~=" or not all(number.isdigit() for number in numbers):
+        return [str(one)]
+    return [f">={one.version}", f"<{'.'.join([*numbers[:-2], str(int(numbers[-2]) + 1)])}"]
 
 
 def as_ranges(value: Value) -> Value:
@@ -369,7 +386,7 @@ def as_needs(value: Value) -> Value:
     out = set()
     for text in value:
         need = parsed(text)
-        out.add((_name(need), need.specifier) if need else text)
+        out.add((_name(need), as_range(str(need.specifier))) if need else text)
     return frozenset(out)
 
 
@@ -383,17 +400,23 @@ class Column:
     """Rows list a choice of what metadata lists: all of it must be true, none need be complete."""
     of_requirements: bool = False
     """Read from Requires-Dist, which is asked release by release."""
+    one_of: bool = False
+    """Rows have one of the values that metadata lists."""
 
     def agree(self, shipped: Value, told: Value) -> bool:
         """Whether a row says what metadata tells."""
+        if self.one_of and shipped is not None:
+            return any(self.same(shipped) == self.same(one) for one in told or ())
         if self.chosen:
             return bool(self.same(shipped or ()) <= self.same(told or ()))
         if shipped is None or told is None:
             return shipped is told
         return bool(self.same(shipped) == self.same(told))
 
-    def chosen_like(self, shipped: Value, told: Value) -> Value:
-        """What metadata tells, narrowed to the packages that a row chose before."""
+    def as_cell(self, shipped: Value, told: Value) -> Value:
+        """What metadata tells, as a row has it: narrowed to the packages that it chose before."""
+        if self.one_of:
+            return told[0] if told else None
         if not self.chosen:
             return told
         names = {_subject(text) for text in shipped or ()}
@@ -405,9 +428,10 @@ def required(
     same: Callable[[Value], Value] = as_text,
     *,
     chosen: bool = False,
+    one_of: bool = False,
 ) -> Column:
     """A column that is read from Requires-Dist."""
-    return Column(read, same, chosen, of_requirements=True)
+    return Column(read, same, chosen, of_requirements=True, one_of=one_of)
 
 
 def _subject(text: str) -> str:

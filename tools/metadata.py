@@ -13,6 +13,7 @@ which files a release has is asked again each time.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -59,6 +61,8 @@ class Release:
     wheels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Platform tags of a wheel, joined by dots, to its Python and ABI tags, as cp312-cp312."""
     requires: tuple[str, ...] | None = None
+    unlike: tuple[str, ...] = ()
+    """Packages on which the wheels of the release do not require the same."""
 
     def as_json(self) -> dict[str, Any]:
         """As it is kept: what is false or unknown is left out, cp312-cp312 is written cp312."""
@@ -77,6 +81,8 @@ class Release:
             }
         if self.requires is not None:
             kept["requires"] = list(self.requires)
+        if self.unlike:
+            kept["unlike"] = list(self.unlike)
         return kept
 
     @staticmethod
@@ -97,6 +103,7 @@ class Release:
             sdist=kept.get("sdist", False),
             wheels=wheels,
             requires=None if requires is None else tuple(requires),
+            unlike=tuple(kept.get("unlike", ())),
         )
 
 
@@ -224,22 +231,28 @@ class Pip:
             )
         return done.stdout + done.stderr
 
-    def requires(self, package: str, release: Release) -> tuple[str, ...] | None:
-        """Requires-Dist of a release, from one of its wheels; None for one that has no wheel."""
-        options = _target(release)
-        if options is None:
-            return None
+    def with_requirements(self, package: str, release: Release) -> Release:
+        """A release with its Requires-Dist; one that has no wheel stays as it is.
+
+        Some projects write another Requires-Dist for each Python, so two wheels are asked: that
+        of the newest Python and that of the oldest.
+        """
+        told = [self._requires(package, release.version, options) for options in targets(release)]
+        if not told:
+            return release
+        return replace(release, requires=told[0], unlike=unlike(told))
+
+    def _requires(self, package: str, version: str, options: Sequence[str]) -> tuple[str, ...]:
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder, "report.json")
             done = self._run(
                 ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
                 + ["--ignore-requires-python", "--only-binary=:all:", "--use-feature=fast-deps"]
-                + ["--target", folder, "--report", str(report), *options]
-                + [f"{package}=={release.version}"]
+                + ["--target", folder, "--report", str(report), *options, f"{package}=={version}"]
             )
             if done.returncode:
                 last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-                raise NoAnswer(f"pip does not tell what {package} {release.version} needs: {last}")
+                raise NoAnswer(f"pip does not tell what {package} {version} needs: {last}")
             told = json.loads(report.read_text(encoding="utf-8"))
         (item,) = told["install"]
         return tuple(item["metadata"].get("requires_dist") or ())
@@ -274,8 +287,11 @@ def _pythons_of(release: Release) -> list[str]:
     return sorted(found)
 
 
-def _target(release: Release) -> list[str] | None:
-    """Options by which pip takes a wheel of the release: Linux x86_64 where there is one."""
+def targets(release: Release) -> list[list[str]]:
+    """Options by which pip takes a wheel of the newest and one of the oldest Python there is.
+
+    Those for Linux x86_64 go before others, ordinary Pythons before free-threaded ones.
+    """
     choices = []
     for joined, tags in release.wheels.items():
         platform = joined.split(".")[0]
@@ -283,16 +299,34 @@ def _target(release: Release) -> list[str] | None:
         for tag in tags:
             python, abi = tag.split("-", 1)
             minor = int(m[1]) if (m := re.fullmatch(r"[cp][py]3(\d+)", python)) else 0
-            choices.append((linux, not abi.endswith("t"), minor, platform, python, abi))
-    if not choices:
-        return None
-    _, _, minor, platform, python, abi = max(choices)
+            choices.append(((linux, not abi.endswith("t")), minor, platform, python, abi))
+    best = [choice for choice in choices if choice[0] == max(choices)[0]]
+    picked = sorted({max(best), min(best)}, reverse=True) if best else []
+    found = [_options(*choice[1:]) for choice in picked]
+    return found if len(picked) < 2 or picked[0][1] != picked[1][1] else found[:1]
+
+
+def _options(minor: int, platform: str, python: str, abi: str) -> list[str]:
     options = [f"--python-version=3.{minor}"] if minor else []
     if platform != "any":
         options.append(f"--platform={platform}")
     if python.startswith("cp"):
         options += ["--implementation=cp", f"--abi={abi}"]
     return options
+
+
+def unlike(told: Sequence[Iterable[str]]) -> tuple[str, ...]:
+    """Packages on which lists of requirements do not agree."""
+    by_wheel = []
+    for lines in told:
+        needs: dict[str, set[str]] = {}
+        for line in lines:
+            with contextlib.suppress(InvalidRequirement):
+                need = Requirement(line)
+                needs.setdefault(canonicalize_name(need.name), set()).add(str(need))
+        by_wheel.append(needs)
+    names = sorted({name for needs in by_wheel for name in needs})
+    return tuple(n for n in names if any(w.get(n) != by_wheel[0].get(n) for w in by_wheel))
 
 
 # -- the file -----------------------------------------------------------------------------------
@@ -373,18 +407,16 @@ class Metadata:
     ) -> list[str]:
         """Read a package anew, with the requirements of the wanted releases; what went wrong."""
         kept = self.of(package)
-        found = {
-            version: replace(release, requires=kept[version].requires)
-            if version in kept
-            else release
-            for version, release in pip.releases(package, kept).items()
-        }
+        found = {}
+        for version, release in pip.releases(package, kept).items():
+            old = kept.get(version, release)
+            found[version] = replace(release, requires=old.requires, unlike=old.unlike)
         to_read = [found[v] for v in wanted(found) if v in found and found[v].requires is None]
         problems = []
 
         def one(release: Release, attempts: int = _ATTEMPTS) -> tuple[Release, str]:
             try:
-                return replace(release, requires=pip.requires(package, release)), ""
+                return pip.with_requirements(package, release), ""
             except NoAnswer as no_answer:
                 return one(release, attempts - 1) if attempts > 1 else (release, str(no_answer))
 

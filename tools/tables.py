@@ -153,7 +153,7 @@ class Releases:
                 column, shipped = self.columns[name], row.get(name)
                 if column.agree(shipped, told):
                     continue
-                value = column.chosen_like(shipped, told)
+                value = column.as_cell(shipped, told)
                 label = f"{package} {version}"
                 seen.differences.append(
                     Difference(self.name, label, name, shipped, value, (row, name))
@@ -170,7 +170,7 @@ class Releases:
         row: Row = {} if self.package else {"package": package}
         row[self.version] = version
         for name, told in self.cells(package, version, metadata).items():
-            value = self.columns[name].chosen_like(last.get(name), told)
+            value = self.columns[name].as_cell(last.get(name), told)
             if value not in (None, []):
                 row[name] = value
         sources = [key for key in last["sources"] if key.startswith(("pypi-", "meta-"))]
@@ -380,7 +380,7 @@ RELEASED = {
 }
 LINUX = {"python_wheels": Column(c.pythons, c.as_set), "glibc_min": Column(c.glibc)}
 YANKED = {"yanked": Column(c.yanked)}
-NUMPY = {"numpy": c.required(c.bound_on("numpy"), c.as_range)}
+NUMPY = {"numpy": c.required(c.bounds_on("numpy"), c.as_range, one_of=True)}
 CHOSEN = {"requires": c.required(c.all_needs(), c.as_needs, chosen=True)}
 JAXLIB, TORCH = c.bound_on("jaxlib"), c.bound_on("torch")
 WITH_CUDA = "with-cuda"
@@ -438,7 +438,7 @@ TABLES: tuple[Table, ...] = (
             **RELEASED,
             **LINUX,
             **NUMPY,
-            "and_cuda": c.required(c.all_needs("nvidia-", extras=["and-cuda"]), c.as_needs),
+            "and_cuda": c.required(c.all_needs(extras=["and-cuda"]), c.as_needs),
         },
         package="tensorflow",
         version="tensorflow",

@@ -78,6 +78,7 @@ _SURE = regex(
     r"numpy_random_seed|PyTorch|LMDeploy)(?:[*`]{0,3}[ \t]{0,8}:|[ \t]{2})",
     re.MULTILINE,
 )
+_SM = regex(r"\bsm_([0-9]{1,2})([0-9])\b")
 _ENOUGH = 2
 """Different names that make a report: one alone stands in many texts."""
 
@@ -246,6 +247,17 @@ def _archs(draft: Draft, value: str, source: str, line: int) -> None:
         draft.add("env.TORCH_CUDA_ARCH_LIST", value, source, line)
 
 
+def _codes(name: str) -> Callable[[Draft, str, str, int], None]:
+    """A reader of the GPU code in a library: "6.1, 7.0", or "sm_61, sm_70" of older reports."""
+
+    def read(draft: Draft, value: str, source: str, line: int) -> None:
+        codes = arch_list(value) or arch_list(_SM.sub(r"\1.\2", value[:2000]))
+        if codes is not None:
+            draft.add(f"{name}.arch_list", [*codes], source, line)
+
+    return read
+
+
 def _abi(draft: Draft, value: str, source: str, line: int) -> None:
     draft.add("torch.cxx11_abi", {"True": True, "False": False}.get(value), source, line)
 
@@ -297,6 +309,8 @@ _READERS: Mapping[str, Callable[[Draft, str, str, int], None]] = {
     "CUDA compiler": _built("detectron2"),
     "detectron2 CUDA compiler": _built("detectron2"),
     "detectron2": _distribution("detectron2"),
+    "detectron2 arch flags": _codes("detectron2"),
+    "torchvision arch flags": _codes("torchvision"),
     "Hypervisor vendor": _hypervisor,
     "ulimit soft": _files,
 }

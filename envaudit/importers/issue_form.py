@@ -27,7 +27,8 @@ _START = regex(
     r"(?:\[[ xX]?\][ \t]{1,4})?"
 )
 _LINE = regex(
-    r"([^:=|\n]{2,120}?)[ \t`*_]{0,6}(?::|[ \t]=|\|)[ \t`*_]{0,12}([^\n]{0,300}?)[ \t`*_|]{0,8}\Z"
+    r"([^:：=|\n]{2,120}?)[ \t`*_]{0,6}(?:[:：|]|[ \t]=)[ \t`*_]{0,12}"
+    r"([^\n]{0,300}?)[ \t`*_|]{0,8}\Z"
 )
 _CODE_LABEL = regex(
     r"(.{0,40}?)\(?`{1,3}([^`\n]{4,160})`{1,3}\)?[ \t*_]{0,4}(?::|=)[ \t`*]{0,6}"
@@ -45,16 +46,20 @@ _GPU = _labels("""
     gpu|gpus|gpu model|gpu models|gpu type|gpu name|gpu info|gpu card|gpu device|gpu devices|
     gpu used|gpu model and memory|gpu models and configuration|graphics card|graphic card|
     graphics|video card|card|my card|nvidia gpu|your gpu|my gpu|gpu hardware|cuda gpu|
-    gpu accelerator
+    gpu accelerator|显卡|显卡型号|gpu型号|gpu 型号|グラボ|グラフィックボード|grafikkarte|
+    carte graphique|placa de vídeo|tarjeta gráfica|scheda video|видеокарта|그래픽카드
 """)
 _DRIVER = _labels("""
     driver|driver version|nvidia driver|nvidia driver version|nvidia drivers|gpu driver|
     gpu driver version|nvidia gpu driver|nvidia gpu driver version|nvidia driver info|
-    cuda driver|cuda driver version|nvidia-driver|graphics driver|graphics driver version
+    cuda driver|cuda driver version|nvidia-driver|graphics driver|graphics driver version|
+    驱动|驱动版本|显卡驱动|显卡驱动版本|treiberversion|grafiktreiber|nvidia-treiber|ドライバ|ドライバー|драйвер
 """)
 _PYTHON = _labels("python|python version|python3|python3 version|version of python")
 _OS = _labels("""
-    os|operating system|os platform and distribution|os version|system|platform|distribution|
+    操作系统|系统|系统版本|betriebssystem|système d'exploitation|sistema operativo|
+    sistema operacional|операционная система|os|operating system|
+    os platform and distribution|os version|system|platform|distribution|
     linux distribution|linux distro|os platform|os and version|os type|host os|
     operating system and version|operating system / platform|os/platform
 """)
@@ -117,7 +122,8 @@ _NVCC_VALUE = regex(
 )
 _ITEM = regex(r"[ \t]*(?:/|\||;|,|·|\n)[ \t]*")
 _HINTS = ("GPU", "gpu", "river", "ython", "orch", "OS", "ystem", "CUDA", "nvcc", "ensor", "raphics",
-          "ersion", "atform")  # fmt: skip
+          "ersion", "atform", "显卡", "驱动", "系统", "グラ", "ドライ", "rafik", "gráfica",
+          "vídeo", "reiber", "istem", "идео", "райвер", "истема", "그래픽")  # fmt: skip
 
 Reader = Callable[[Draft, str, str, int], bool]
 

@@ -56,6 +56,7 @@ def parse(section: Section) -> Imported:
     _dkms(draft, section, lines)
     _lsmod(draft, section, lines)
     _lspci(draft, section, lines)
+    _lshw(draft, lines)
     _modinfo(draft, section, lines)
     _modprobe(draft, lines)
     _secure_boot(draft, lines)
@@ -306,23 +307,65 @@ def _function(match: re.Match[str], line: int) -> _Function | None:
     return _Function(address, ids[1].lower() if ids else "", name, line, is_switch)
 
 
+_NODE = regex(r"[ \t]*\*-(\w{2,20})(?::[0-9]{1,3})?(?:[ \t]+(UNCLAIMED|DISABLED))?[ \t]*\Z")
+_PROPERTY = regex(r"[ \t]+(product|vendor|bus info|configuration): ([^\n]{1,300})")
+_LSHW_DRIVER = regex(r"\bdriver=(\S{2,40})")
+
+
+def _lshw(draft: Draft, lines: _Lines) -> None:
+    """Displays of `lshw`, which names the driver in their configuration.
+
+    *-display
+         product: GA106 [GeForce RTX 3060]
+         vendor: NVIDIA Corporation
+         bus info: pci@0000:01:00.0
+         configuration: driver=nouveau latency=0
+    """
+    found: list[_Function] = []
+    drivers: dict[str, tuple[str, int]] = {}
+    node, told, start, last = "", dict[str, str](), 0, 0
+    for number, line in [*lines, (len(lines) + 1, "  *-end")]:
+        match = _NODE.match(line)
+        if match is None:
+            said = _PROPERTY.match(line) if node else None
+            if said is not None:
+                told.setdefault(said[1], said[2].strip())
+                last = number
+            continue
+        address = pci_address(told.get("bus info", "").removeprefix("pci@"))
+        is_ours = node == "display" and "NVIDIA" in told.get("vendor", "")
+        if is_ours and address is not None and len(found) < GPUS_LIMIT:
+            names = _MARKETED.findall(told.get("product", ""))
+            name = f"NVIDIA {names[-1]}" if names else ""
+            name = name.replace("NVIDIA NVIDIA", "NVIDIA")
+            found.append(_Function(address, "", name, start, False))
+            driver = _LSHW_DRIVER.search(told.get("configuration", ""))
+            drivers[address] = (driver[1] if driver else "none", start)
+            draft.read(*range(start, last + 1))
+        node, told, start = match[1], {}, number
+    _tell_functions(draft, found, drivers, "lshw")
+
+
 def _tell_functions(
-    draft: Draft, gpus: list[_Function], drivers: dict[str, tuple[str, int]]
+    draft: Draft,
+    gpus: list[_Function],
+    drivers: dict[str, tuple[str, int]],
+    tool: str = "lspci",
 ) -> None:
     held: list[Value] = []
     free = [gpu for gpu in gpus if drivers.get(gpu.address, ("nvidia", 0))[0] in _SERVED]
     for number, gpu in enumerate(gpus):
-        draft.add(f"pci.gpu.{number}.address", gpu.address, "lspci", gpu.line)
-        draft.add(f"pci.gpu.{number}.id", gpu.ident, "lspci -nn", gpu.line)
+        draft.add(f"pci.gpu.{number}.address", gpu.address, tool, gpu.line)
+        draft.add(f"pci.gpu.{number}.id", gpu.ident, f"{tool}: id", gpu.line)
         driver, line = drivers.get(gpu.address, ("", gpu.line))
         if driver:
-            draft.add(f"pci.gpu.{number}.driver", driver, "lspci -k", line)
+            draft.add(f"pci.gpu.{number}.driver", driver, f"{tool}: driver", line)
             held.append(f"{gpu.address} {gpu.ident or '10de:?'} display {driver}")
     if held:
-        draft.add("gpu.driver_bound", held, "lspci -k: Kernel driver in use", gpus[0].line)
+        draft.add("gpu.driver_bound", held, f"{tool}: Kernel driver in use", gpus[0].line)
     # The driver counts in the order of the bus what it has or could have.
     for number, gpu in enumerate(free if free else gpus):
-        draft.add(f"gpu.{number}.name", gpu.name, "lspci", gpu.line)
+        draft.add(f"gpu.{number}.name", gpu.name, tool, gpu.line)
 
 
 _SERVED = ("nvidia", "none")
