@@ -338,12 +338,25 @@ CATALOGUE: tuple[FactSpec, ...] = _read_table(_TABLE)
 """Every name with its meaning, in reading order. A more special pattern stands before or after
 a general one; `spec_of` takes the one with the longest fixed text."""
 
+
+def _root(pattern: str) -> str:
+    return pattern.partition(".")[0]
+
+
 _EXACT = {spec.pattern: spec for spec in CATALOGUE if "*" not in spec.pattern}
 _PATTERNS = sorted(
     (spec for spec in CATALOGUE if "*" in spec.pattern),
     key=lambda spec: len(spec.pattern.replace("*", "")),
     reverse=True,
 )
+_OF_ANY_ROOT = [spec for spec in _PATTERNS if spec.pattern.startswith("*")]
+_BY_ROOT = {
+    root: [
+        spec for spec in _PATTERNS if spec.pattern.startswith("*") or root == _root(spec.pattern)
+    ]
+    for root in {_root(spec.pattern) for spec in _PATTERNS}
+}
+"""Patterns that can cover a name, by its first part: a name is looked up for every fact."""
 
 
 @lru_cache(maxsize=4096)
@@ -352,4 +365,5 @@ def spec_of(name: str) -> FactSpec | None:
     exact = _EXACT.get(name)
     if exact is not None:
         return exact
-    return next((spec for spec in _PATTERNS if covers(spec.pattern, name)), None)
+    near = _BY_ROOT.get(name.partition(".")[0], _OF_ANY_ROOT)
+    return next((spec for spec in near if covers(spec.pattern, name)), None)

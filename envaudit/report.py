@@ -244,11 +244,17 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
             outputs.setdefault(section.command.split("\n")[0][:60], set()).update(numbers)
             prompt = section.first - 1 - section.command.count("\n")
             unread -= set(range(prompt, section.first))
+        rest = section
         for importer in importers:
-            module = importer.load()
-            if not module.recognises(section):
+            seen = rest if importer.rest else section
+            if not seen.text.strip() and not seen.command:
                 continue
-            imported: Imported = module.parse(section)
+            module = importer.load()
+            if not module.recognises(seen):
+                continue
+            imported: Imported = module.parse(seen)
+            if imported.read:
+                rest = rest._replace(text=_without(rest.text, imported.read))
             if not (imported.facts or imported.gaps or imported.absent or imported.cut):
                 continue
             told = plans if importer.planned else places
@@ -266,8 +272,9 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
     facts = judged_place(places)
     if not facts and not probes:
         return Reading({}, (), ())
-    if unread:
-        facts["report.unread"] = Fact("report.unread", _unread(unread, whole, outputs), name)
+    strange = [command for command, lines in outputs.items() if lines and lines <= unread]
+    if strange:  # prose and tracebacks are in every report: what a command printed is not
+        facts["report.unread"] = Fact("report.unread", _unread(unread, whole, strange), name)
     if cut:
         facts["report.cut"] = Fact("report.cut", cut, name)
     if doubts:
@@ -278,11 +285,19 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
     return Reading(facts, tuple(run.done() for run in probes.values()), tuple(titles))
 
 
-def _unread(unread: set[int], whole: int, outputs: Mapping[str, set[int]]) -> str:
+def _without(text: str, read: frozenset[int]) -> str:
+    """The text with the lines that were read emptied; the others keep their number."""
+    lines = text.split("\n")
+    for number in read:
+        if 0 < number <= len(lines):
+            lines[number - 1] = ""
+    return "\n".join(lines)
+
+
+def _unread(unread: set[int], whole: int, commands: Sequence[str]) -> str:
     """How much was not read, with the commands of whose output nothing was."""
-    commands = [command for command, lines in outputs.items() if lines and lines <= unread]
-    told = f"{len(unread)} of {whole} lines"
-    return told + (f", among them what `{'`, `'.join(commands[:3])}` printed" if commands else "")
+    printed = f"`{'`, `'.join(commands[:3])}`"
+    return f"{len(unread)} of {whole} lines, among them what {printed} printed"
 
 
 class _Run:

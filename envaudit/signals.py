@@ -26,9 +26,10 @@ def find_signature(row: Row, text: str, start: int = 0) -> re.Match[str] | None:
     A literal of the pattern (a hint) is looked for first: a search for one takes microseconds,
     where the pattern would be tried at every character.
     """
-    if not any(hint in text for hint in row["hints"]):
-        return None
-    return re.compile(row["pattern"], re.MULTILINE).search(text, start)
+    for hint in row["hints"]:
+        if hint in text:
+            return re.compile(row["pattern"], re.MULTILINE).search(text, start)
+    return None
 
 
 def scan(text: str, signatures: Iterable[Row], where: str = "") -> list[Fact]:

@@ -73,9 +73,15 @@ def fingerprint(snapshot: Snapshot) -> str:
 
 
 def _digest(text: str) -> str:
-    import hashlib  # takes a few ms that reading a file need not pay
-
-    return hashlib.sha256(text.encode()).hexdigest()
+    # hashlib loads OpenSSL, which takes longer than all the rest of reading a file.
+    try:
+        from _sha2 import sha256  # type: ignore[import-not-found]  # Python 3.12 and newer
+    except ImportError:
+        try:
+            from _sha256 import sha256  # type: ignore[import-not-found]
+        except ImportError:
+            from hashlib import sha256
+    return str(sha256(text.encode()).hexdigest())
 
 
 def _unfit(fact: Fact) -> str:

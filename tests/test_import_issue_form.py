@@ -273,7 +273,8 @@ def test_no_text_takes_long() -> None:
         ("- Grafikkarte: RTX 3060", "gpu.0.name", "RTX 3060"),
         ("Placa de vídeo: RTX 5070 Ti", "gpu.0.name", "RTX 5070 Ti"),
         ("Видеокарта: RTX 3080", "gpu.0.name", "RTX 3080"),
+        ("GPU 1: NVIDIA A10G", "gpu.1.name", "NVIDIA A10G"),
     ],
 )
-def test_labels_in_other_languages(line: str, fact: str, value: str) -> None:
+def test_labels_in_other_languages_and_numbered(line: str, fact: str, value: str) -> None:
     assert facts(NAME, line + "\n")[fact] == value

@@ -72,7 +72,10 @@ def other(value: Any) -> Any:
 def cells_with_metadata(rows: list[Any], table: Any, kept: Metadata) -> Iterator[tuple[Any, str]]:
     """Every shipped cell that the committed metadata tells."""
     for row in rows:
-        told = table.cells(table.package_of(row), row[table.version], kept)
+        package, version = table.package_of(row), row[table.version]
+        if tables.find(kept, package, version) is None:
+            continue
+        told = table.cells(package, version, kept)
         yield from ((row, name) for name in told if row.get(name) is not None)
 
 
@@ -99,6 +102,15 @@ def test_a_run_that_holds_no_longer_is_found(shipped: dict[str, Any], kept: Meta
     found = table.compare(rows, kept).differences
     assert sorted(one.column for one in found) == ["python", "requires_python"]
     assert all(one.cell is None for one in found), "what becomes of a run is for a person to say"
+
+
+def test_an_excerpt_keeps_post_releases_with_their_release() -> None:
+    numbers = ["1.0", "2.0", "2.0.post1", "2.0.post2", "3.0"]
+    known = Metadata({"frob": {v: Release(v, requires=("a", "b")) for v in numbers}}, {"frob": "x"})
+    kept = known.excerpt(["frob"], 2, lambda text: text == "a")
+    assert list(kept.of("frob")) == numbers[1:]
+    assert {release.requires for release in kept.of("frob").values()} == {("a",)}
+    assert not kept.is_whole("frob")
 
 
 # -- what pip prints ----------------------------------------------------------------------------
@@ -432,6 +444,14 @@ def test_a_new_release_becomes_a_row_only_when_asked_for() -> None:
         "confidence": "high",
     }
     assert refresh.compared(shipped, metadata, TORCH).fresh == []
+
+
+def test_a_row_that_gets_its_first_cell_from_metadata_names_it_as_a_source() -> None:
+    shipped, metadata = small()
+    shipped["torch-pypi-releases"]["rows"][0]["sources"] = ["wheel-torch"]
+    found = refresh.compared(shipped, metadata, TORCH)
+    refresh.rewrite(shipped, found, add=False, day="2026-04-01")
+    assert shipped["torch-pypi-releases"]["rows"][0]["sources"] == ["wheel-torch", "pypi-torch"]
 
 
 def test_a_row_that_says_less_is_no_contradiction() -> None:

@@ -1,7 +1,7 @@
 """Package metadata as pip tells it: the wheels of a release, Requires-Python and Requires-Dist.
 
 Everything is asked of pip's own commands in child processes; where packages come from is pip's
-configuration. No wheel is downloaded whole.
+configuration. Where the index serves parts of files, no wheel is downloaded whole.
 
 - `pip index versions -vvv` names every file that it considers, with its Requires-Python, and why it
   takes or leaves it. A bound on the upload time that nothing meets makes it tell the upload times.
@@ -205,8 +205,8 @@ class Pip:
         options = [f"--platform={platform}" for platform in sorted(platforms - {"any"})]
         days = {release.version: {release.day} for release in new}
         targets = [[f"--python-version={python}"] for python in sorted(pythons)]
-        if any(release.day is None and not _pythons_of(release) for release in new):
-            targets.append([])  # wheels of any Python 3, for another platform than this one
+        if any(not _pythons_of(release) for release in new):
+            targets.append([])  # wheels of any Python 3, for other platforms than this one
         for target in targets:
             again = self._listing(package, *target, *options)
             for version, release in read_listing(package, again).items():
@@ -299,6 +299,8 @@ def targets(release: Release) -> list[list[str]]:
         for tag in tags:
             python, abi = tag.split("-", 1)
             minor = int(m[1]) if (m := re.fullmatch(r"[cp][py]3(\d+)", python)) else 0
+            if python.startswith("cp") and not minor:
+                continue  # Python 2: the rows are about 3
             choices.append(((linux, not abi.endswith("t")), minor, platform, python, abi))
     best = [choice for choice in choices if choice[0] == max(choices)[0]]
     picked = sorted({max(best), min(best)}, reverse=True) if best else []
@@ -392,7 +394,7 @@ class Metadata:
             known = self.of(name)
             out.packages[name] = {
                 version: replace(known[version], requires=_kept(known[version].requires, keep))
-                for version in by_age(known)[-newest:]
+                for version in _newest(known, newest)
             }
             out.read[name] = self.read[name]
             out.partial.add(name)
@@ -433,6 +435,13 @@ class Metadata:
 def by_age(versions: Iterable[str]) -> list[str]:
     """Versions from the oldest to the newest."""
     return sorted(versions, key=Version)
+
+
+def _newest(versions: Iterable[str], count: int) -> list[str]:
+    """The newest versions; post-releases are not parted from the release that they follow."""
+    known = by_age(versions)
+    first = Version(known[max(len(known) - count, 0)]).release
+    return [version for version in known if Version(version).release >= first]
 
 
 def _kept(requires: tuple[str, ...] | None, keep: Callable[[str], bool]) -> tuple[str, ...] | None:

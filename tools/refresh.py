@@ -40,11 +40,14 @@ EXCERPT_OF = (
     *("jax", "jaxlib", "numpy", "onnxruntime-gpu", "tensorflow"),
     *("torch", "torchaudio", "torchvision", "triton", "vllm", "xformers"),
 )
-EXCERPT_RELEASES = 12
+EXCERPT_RELEASES = 30
 """Newest releases of each that the excerpt keeps."""
 
 NEWEST = 5
 """Newest releases of each package whose requirements are asked unless more are wanted."""
+
+_METADATA = ("pypi", "meta-")
+"""What the short name of a source begins with that is package metadata."""
 
 _WIDTH = 60
 
@@ -165,10 +168,23 @@ def rewrite(shipped: Mapping[str, Catalogue], found: Found, add: bool, day: str)
     for name, rows in changed.items():
         for row in rows:
             _put_in_order(row, shipped[name]["columns"])
-            for key in row["sources"]:
-                if key.startswith(("pypi", "meta-")):
-                    shipped[name]["sources"][key]["read"] = day
+            for key in _metadata_sources(row, shipped[name]["sources"]):
+                shipped[name]["sources"][key]["read"] = day
     return sorted(changed)
+
+
+def _metadata_sources(row: Row, sources: Iterable[str]) -> list[str]:
+    """The row's sources that are metadata; it gets the catalogue's where it had none."""
+    mine = [key for key in row["sources"] if key.startswith(_METADATA)]
+    if not mine:
+        package = row.get("package", "")
+        mine = [key for key in sources if key.startswith(_METADATA) and key.endswith(package)]
+        if len(mine) != 1:
+            raise NoAnswer(
+                f"no one source of the catalogue is the metadata of {row}: write it by hand"
+            )
+        row["sources"] += mine
+    return mine
 
 
 def _put_in_order(row: Row, columns: Iterable[str]) -> None:
@@ -265,17 +281,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if wish.cache:
                     save(wish.cache, metadata.dump())
         found = compared(shipped, metadata, tables)
+        for line in report(found):
+            print(line)
+        if wish.write:
+            names = rewrite(shipped, found, wish.add, today)
+            save_rows(shipped, names, today)
+            print(f"written: {', '.join(names) or 'nothing'}")
         if wish.excerpt:
             save(wish.excerpt, excerpt(metadata, shipped).dump())
     except NoAnswer as problem:
         print(problem, file=sys.stderr)
         return 2
-    for line in report(found):
-        print(line)
-    if wish.write:
-        names = rewrite(shipped, found, wish.add, today)
-        save_rows(shipped, names, today)
-        print(f"written: {', '.join(names) or 'nothing'}")
     if problems:
         return 2
     return 1 if wish.check and found.contradictions else 0

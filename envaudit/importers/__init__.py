@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -52,20 +52,96 @@ class Imported(NamedTuple):
 
 
 class _Late:
-    """A pattern that is compiled when it is first used.
+    """A pattern that is compiled when a text may match it.
 
-    A reader has a dozen patterns and mostly needs one of them, to see that a text is not its
-    own. Compiling them all would take longer than everything else that a check of a file does.
+    A reader has a dozen patterns and most texts match none of them. Compiling them all would
+    take longer than everything else that a check of a file does, so that the literal in a
+    pattern is looked for first.
     """
 
     def __init__(self, text: str, flags: int) -> None:
         self._of = (text, flags)
+        self._literal: str | None = None
 
-    def __getattr__(self, name: str) -> Any:
+    def _ready(self, string: str) -> bool:
+        """Whether the string can match; from then on the compiled pattern answers itself."""
+        literal = self._literal
+        if literal is None:
+            literal = self._literal = literal_of(*self._of)
+        if literal not in string:
+            return False
         compiled = re.compile(*self._of)
         for each in ("search", "match", "fullmatch", "finditer", "findall", "sub", "split"):
             setattr(self, each, getattr(compiled, each))
-        return getattr(compiled, name)
+        return True
+
+    def search(self, string: str, *bounds: int) -> re.Match[str] | None:
+        return self.search(string, *bounds) if self._ready(string) else None
+
+    def match(self, string: str, *bounds: int) -> re.Match[str] | None:
+        return self.match(string, *bounds) if self._ready(string) else None
+
+    def fullmatch(self, string: str, *bounds: int) -> re.Match[str] | None:
+        return self.fullmatch(string, *bounds) if self._ready(string) else None
+
+    def finditer(self, string: str, *bounds: int) -> Iterator[re.Match[str]]:
+        return self.finditer(string, *bounds) if self._ready(string) else iter(())
+
+    def findall(self, string: str, *bounds: int) -> list[Any]:
+        return self.findall(string, *bounds) if self._ready(string) else []
+
+    def sub(self, new: Any, string: str, *more: Any, **named: Any) -> str:
+        return self.sub(new, string, *more, **named) if self._ready(string) else string
+
+    def split(self, string: str, *more: Any, **named: Any) -> list[Any]:
+        return self.split(string, *more, **named) if self._ready(string) else [string]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(re.compile(*self._of), name)
+
+
+def literal_of(text: str, flags: int = 0) -> str:
+    """A literal that is part of every text a pattern matches; empty where none is plain to see.
+
+    Only what stands outside of groups, classes and alternatives is looked at.
+    """
+    if flags & (re.IGNORECASE | re.VERBOSE) or "(?i" in text or "(?x" in text:
+        return ""
+    best, run, depth, at = "", "", 0, 0
+    while at < len(text):
+        char, plain = text[at], ""
+        if char == "\\":
+            following = text[at + 1 : at + 2]
+            plain = "" if following.isalnum() else following
+            at += {"x": 4, "u": 6}.get(following, 2)
+        elif char == "[":
+            end = text.find("]", at + (3 if text[at + 1 : at + 2] == "^" else 2))
+            if end < 0:
+                return ""
+            while text[end - 1] == "\\" and text[end - 2] != "\\":
+                end = text.find("]", end + 1)
+                if end < 0:
+                    return ""
+            at = end + 1
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+            at += 1
+        elif char == "|":
+            if depth == 0:
+                return ""
+            at += 1
+        elif char in "^$.?*+{}":
+            at = text.find("}", at) + 1 if char == "{" and "}" in text[at:] else at + 1
+        else:
+            plain = char
+            at += 1
+        if depth == 0 and plain and text[at : at + 1] not in ("?", "*", "{"):
+            run += plain
+            if text[at : at + 1] == "+":
+                best, run = max(best, run, key=len), ""
+        else:
+            best, run = max(best, run, key=len), ""
+    return max(best, run, key=len)
 
 
 def regex(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -181,6 +257,8 @@ class Importer(NamedTuple):
     title: str
     hints: tuple[str, ...] = ()
     """Literal texts: the module is loaded only for a report that holds one; none: always."""
+    rest: bool = False
+    """It sees only the lines that no earlier reader understood."""
     planned: bool = False
     """It tells what would be installed: what others say is there wins without a contradiction."""
 
@@ -378,19 +456,34 @@ IMPORTERS: tuple[Importer, ...] = (
             *("is not installed", "local/", "apk ", "snap ", "dpkg", "showhold", "(none)", "apt"),
             *("nvidia", "linux ", "cuda", "nccl", "|install|"),
         ),
+        rest=True,
     ),
     Importer("loader", "ldd, ldconfig, LD_DEBUG and errors of the loader", (".so",)),
-    Importer("library_files", "files of libraries and toolkits", (".so", "cuda-", "GLIBCXX_")),
-    Importer("environment", "environment variables and modules"),
+    Importer(
+        "library_files",
+        "files of libraries and toolkits",
+        (".so", "cuda-", "GLIBCXX_"),
+        rest=True,
+    ),
+    Importer(
+        "environment",
+        "environment variables and modules",
+        rest=True,
+    ),
     Importer(
         "lockfiles",
         "a lock file or a list of pins",
         ("[[package", '"==', "conda: http", "url: http", "pypi: http", "=="),
         planned=True,
+        rest=True,
     ),
     Importer("exports", "a JSON or YAML export of another tool", ('"', "measurements:")),
     Importer("python_repl", "expressions at a Python or Julia prompt"),
-    Importer("banners", "first lines of YOLO, web UIs, containers and interpreters"),
+    Importer(
+        "banners",
+        "first lines of YOLO, web UIs, containers and interpreters",
+        rest=True,
+    ),
     Importer(
         "traceback_paths",
         "paths below an interpreter",
@@ -405,7 +498,12 @@ IMPORTERS: tuple[Importer, ...] = (
             "pip3.",
             "py -3",
         ),
+        rest=True,
     ),
-    Importer("issue_form", "the form of an issue"),
+    Importer(
+        "issue_form",
+        "the form of an issue",
+        rest=True,
+    ),
 )
 """All importers. Where two read the same fact, the earlier one is believed."""

@@ -49,6 +49,7 @@ _GPU = _labels("""
     gpu accelerator|显卡|显卡型号|gpu型号|gpu 型号|グラボ|グラフィックボード|grafikkarte|
     carte graphique|placa de vídeo|tarjeta gráfica|scheda video|видеокарта|그래픽카드
 """)
+_GPU_NUMBER = regex(r"gpu ?#?([0-9]{1,2})\Z")
 _DRIVER = _labels("""
     driver|driver version|nvidia driver|nvidia driver version|nvidia drivers|gpu driver|
     gpu driver version|nvidia gpu driver|nvidia gpu driver version|nvidia driver info|
@@ -205,6 +206,9 @@ def _value(text: str) -> str:
 def _reader(label: str) -> Reader | None:
     if label in _GPU:
         return _read_gpu
+    numbered_gpu = _GPU_NUMBER.match(label)
+    if numbered_gpu is not None:
+        return _one_gpu(int(numbered_gpu[1]))
     if label in _DRIVER:
         return _read_driver
     if label in _PYTHON:
@@ -265,6 +269,19 @@ def _read_gpu(draft: Draft, value: str, source: str, line: int) -> bool:
     for index, name in enumerate(names):
         draft.add(f"gpu.{index}.name", name, source, line)
     return bool(names)
+
+
+def _one_gpu(index: int) -> Reader:
+    """A reader of the name of one GPU: "GPU 0: NVIDIA A10G"."""
+
+    def read(draft: Draft, value: str, source: str, line: int) -> bool:
+        names = gpu_names(value)
+        if len(names) != 1:
+            return False
+        draft.add(f"gpu.{index}.name", names[0], source, line)
+        return True
+
+    return read
 
 
 def _read_driver(draft: Draft, value: str, source: str, line: int) -> bool:
