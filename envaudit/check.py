@@ -111,7 +111,10 @@ def _without_its_facts(row: Row, scope: Scope) -> Finding | None:
         seen = any(f"signal.{name}" in scope.snapshot.facts for name in row["signals"])
         return None if seen else _brief(row, scope, "not_applicable")
     for name in needed(row["when"]):
-        answer = answer_of(fill(name, scope.bound), scope)
+        filled = fill(name, scope.bound)
+        if filled in scope.snapshot.facts:
+            continue
+        answer = answer_of(filled, scope)
         if isinstance(answer, Absent):
             return _brief(row, scope, "not_applicable")
         if isinstance(answer, Unknown):

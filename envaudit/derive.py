@@ -7,12 +7,12 @@ is derived, and is no surer than the row and the facts behind it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from envaudit.evaluate import (
     Scope,
     Trial,
-    answer_of,
     ask,
     bindings,
     fill,
@@ -36,13 +36,41 @@ def derive(snapshot: Snapshot, matrices: Matrices) -> Snapshot:
     facts = dict(snapshot.facts)
     absences: list[str] = []
     current = snapshot._replace(facts=facts)
+    fresh: set[str] | None = None
     for _ in range(_ROUNDS):
-        before = len(facts) + len(absences)
+        known, gone = set(facts), len(absences)
         rows = matrices.rows_for("derive", facts)
+        if fresh is not None:  # only what asks for something new can say something new
+            rows = [row for row in rows if fresh.intersection(_asked(row))]
         current = _filled(rows, current, snapshot, facts, absences, matrices)
-        if len(facts) + len(absences) == before:
+        fresh = {name.rpartition(".")[2] for name in (*(facts.keys() - known), *absences[gone:])}
+        if not fresh:
             break
     return current
+
+
+def _asked(row: Row) -> Iterator[str]:
+    """Last parts of the fact names that a row asks for."""
+    for name in needed(row["when"]):
+        yield name.rpartition(".")[2]
+    for condition in (*row["when"], *row.get("unless", ())):
+        if "fact" not in condition:  # of several conditions: whatever it asks for may be new
+            yield from _names_in(condition)
+    if "extract" in row:
+        yield row["extract"]["fact"].rpartition(".")[2]
+    yield from _names_in(row.get("row", {}))
+
+
+def _names_in(said: Any) -> Iterator[str]:
+    if isinstance(said, Mapping):
+        for key, value in said.items():
+            if key in ("fact", "of", "on") and isinstance(value, str):
+                yield value.rpartition(".")[2]
+            else:
+                yield from _names_in(value)
+    elif isinstance(said, (list, tuple)):
+        for each in said:
+            yield from _names_in(each)
 
 
 def _filled(
@@ -63,9 +91,7 @@ def _filled(
             scope = Scope(current, matrices, bound, answers)
             if name in facts:
                 continue
-            if not all(
-                isinstance(answer_of(n, scope), Fact) for n in (fill(each, bound) for each in needs)
-            ):
+            if any(fill(each, bound) not in facts for each in needs):
                 continue
             if switched_off(row, scope) or any(
                 holds(condition, scope, Trial()) is not True for condition in row["when"]
@@ -75,13 +101,13 @@ def _filled(
                 if _seen_absent(name, current):
                     continue
                 absences.append(name)
-                answers.clear()
+                answers.pop(name, None)
                 current = _with_absences(snapshot, facts, absences)
                 continue
             found = _value(row, scope)
             if found is not None and not _seen_absent(name, current):
                 value, source, confidence = found
-                answers.clear()
+                answers.pop(name, None)
                 facts[name] = Fact(name, value, source, confidence)  # type: ignore[arg-type]
     return current
 

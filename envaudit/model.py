@@ -9,7 +9,6 @@ dataclass costs a millisecond each at every start.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Union
 
@@ -138,7 +137,18 @@ class Snapshot(NamedTuple):
 
 def covers(pattern: str, name: str) -> bool:
     """Whether a fact-name pattern stands for a name; `*` stands for one or more whole parts."""
-    return pattern == name or ("*" in pattern and fnmatchcase(name, pattern))
+    if "*" not in pattern:
+        return pattern == name
+    first, *middle, last = pattern.split("*")  # fnmatch would compile a regular expression
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for piece in middle:
+        at = name.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return len(name) - len(last) >= at and name.endswith(last)
 
 
 def natural_key(text: str) -> list[tuple[int, int, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from envaudit.constraint import (
     release,
 )
 from envaudit.matrix import Matrices
+from envaudit.model import covers
 
 ROWS = Matrices().catalogue("binary-compatibility").rows
 
@@ -159,3 +162,8 @@ def test_more_code_never_takes_a_gpu_away(built: list[str], device: str) -> None
 def test_an_empty_list_of_code_decides_nothing() -> None:
     with pytest.raises(Incomparable):
         gpu_code(["garbage"], "8.0", ROWS)
+
+
+@given(st.text("ab.*", max_size=8), st.text("ab.", max_size=10))
+def test_a_pattern_of_names_matches_as_a_shell_wildcard_does(pattern: str, name: str) -> None:
+    assert covers(pattern, name) == fnmatchcase(name, pattern)
