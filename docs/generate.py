@@ -190,7 +190,7 @@ def verdicts_page() -> str:
         "# Known combinations",
         "",
         "Driver, PyTorch build and GPU with the verdict that their sources give; a test holds the",
-        "rules to every line. Generated from `tests/verdicts.py`.",
+        "rules to every line. Generated from `tests/verdicts.txt`.",
         "",
         "| driver | torch | GPU | system | verdict | because |",
         "|---|---|---|---|---|---|",
