@@ -27,6 +27,7 @@ from pathlib import Path
 UNWANTED = ("PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "CONDA_PREFIX")
 
 HERE = Path(__file__).resolve().parent.parent
+REPORT = Path(__file__).resolve().parent / "report-400.txt"
 
 
 @dataclass
@@ -84,6 +85,7 @@ def main() -> None:
             Command("envaudit --help", [*tool, "--help"], 8),
             Command("envaudit check FILE --format json", [*tool, "check", str(new), *JSON], 10),
             Command("envaudit check FILE", [*tool, "check", str(new)], 14),
+            Command("envaudit check REPORT of 400 lines", [*tool, "check", str(REPORT)], 14),
             Command("envaudit diff A B --format json", [*tool, *diff, *JSON], 10),
             Command("envaudit diff A B", [*tool, *diff], 14),
             Command("envaudit snapshot, no torch", [*look, sys.executable], 15),
