@@ -25,17 +25,23 @@ if TYPE_CHECKING:
     from envaudit.output.text import Style
     from envaudit.store import Store
 
-app = typer.Typer(
-    name="envaudit",
-    add_completion=False,
-    no_args_is_help=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="What changed on this GPU machine, does it fit together, and what to do about it.",
-    epilog="Exit codes: 0 fine, 1 warnings that count, 2 an error, 3 undetermined (--strict), "
-    "64 wrong usage or input, 70 internal error.",
-)
+
+def _application() -> typer.Typer:
+    """The application without its commands."""
+    return typer.Typer(
+        name="envaudit",
+        add_completion=False,
+        no_args_is_help=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="What changed on this GPU machine, does it fit together, and what to do about it.",
+        epilog="Exit codes: 0 fine, 1 warnings that count, 2 an error, 3 undetermined (--strict), "
+        "64 wrong usage or input, 70 internal error.",
+    )
+
+
+app = _application()
 
 Python = Annotated[
     str | None,
@@ -762,7 +768,7 @@ def run(argv: Sequence[str]) -> int:
     if args and args[0].startswith("-") and args[0] not in ("-h", "--help", "--version"):
         args.insert(0, "check")  # `envaudit --strict` is `envaudit check --strict`
     try:
-        code = typer.main.get_command(app).main(
+        code = typer.main.get_command(_only(args)).main(
             args=args, prog_name="envaudit", standalone_mode=False
         )
         return code if isinstance(code, int) else 0
@@ -786,6 +792,25 @@ def run(argv: Sequence[str]) -> int:
         )
     except Exception as problem:  # noqa: BLE001 - the last line of defence
         return _internal(problem)
+
+
+def _only(args: Sequence[str]) -> typer.Typer:
+    """The application with the one command that is asked for, else with all of them.
+
+    typer prepares every command it knows, which takes longer than most of them need to run.
+    """
+    wanted = args[0] if args else "check"
+    mine = [
+        each
+        for each in app.registered_commands
+        if each.callback is not None and each.callback.__name__ == wanted
+    ]
+    if not mine:
+        return app
+    one = _application()
+    one.registered_commands = mine
+    one.registered_callback = app.registered_callback
+    return one
 
 
 def _complain(message: str, hint: str, code: int) -> int:

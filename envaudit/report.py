@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from envaudit.facts import spec_of
-from envaudit.importers import IMPORTERS, Imported, Importer, Section, regex
+from envaudit.importers import IMPORTERS, Imported, Importer, Section
 from envaudit.model import Fact, ProbeRun, Value
+from envaudit.patterns import regex
 from envaudit.signals import scan
 
 SECTIONS_LIMIT = 2000

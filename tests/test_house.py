@@ -17,7 +17,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "in_target" not in pa
 
 ROOMS = (
     ("errors", "model"),
-    ("facts", "constraint", "elf", "stack", "variables"),
+    ("facts", "constraint", "elf", "stack", "variables", "patterns"),
+    ("addresses", "kernel_words"),
     ("isolate",),
     ("host",),
     ("snapshot", "files"),

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envaudit.addresses import pci_address
 from envaudit.facts import spec_of
-from envaudit.importers import Imported, Section, nvidia_smi_table, nvidia_smi_xml, pci_address
+from envaudit.importers import Imported, Section, nvidia_smi_table, nvidia_smi_xml
 from envaudit.importers.nvidia_smi_words import amount, no_handles, version
 from envaudit.model import covers
 from tests.smi_samples import (

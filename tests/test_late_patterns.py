@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envaudit import report
-from envaudit.importers import IMPORTERS, _Late, literals_of, regex
+from envaudit.importers import IMPORTERS
+from envaudit.patterns import _Late, literals_of, regex
 
 
 def every_pattern() -> Iterator[Any]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from envaudit.driverlib import parse_mountinfo
 from envaudit.host import Host
-from envaudit.importers.kernel_words import parse_proc_version
+from envaudit.kernel_words import parse_proc_version
 from envaudit.probes import driver
 from tests.making import (
     I386,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envaudit.host import Host
-from envaudit.importers.kernel_words import comparable, filter_cmdline, parse_compiler
+from envaudit.kernel_words import comparable, filter_cmdline, parse_compiler
 from envaudit.probes.kernel import MODULES, loaded_modules
 from tests.probing import machine, probe
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import (
     cuda_version,
     cudnn_version,
@@ -22,6 +22,7 @@ from envaudit.importers.reading import (
     numbered,
     release,
 )
+from envaudit.patterns import regex
 
 _BEHIND = r"(?=[\s,;:)\]]|\Z)"
 _VERSION = r"([0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[0-9A-Za-z.+]{0,40})"

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import (
     build,
     python_version,
@@ -35,6 +35,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.patterns import regex
 from envaudit.stack import normalise
 
 _LIMIT = 1 << 20

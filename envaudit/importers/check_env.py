@@ -32,7 +32,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import (
     arch_list,
     build,
@@ -44,6 +44,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.patterns import regex
 from envaudit.stack import normalise
 
 _LIMIT = 1 << 20

@@ -35,7 +35,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import (
     arch_list,
     build,
@@ -51,6 +51,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.patterns import regex
 from envaudit.stack import normalise
 from envaudit.variables import allowed, clean, is_withheld
 

@@ -19,8 +19,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.requirement_lines import VERSION
+from envaudit.patterns import regex
 from envaudit.stack import conda_matters, in_gpu_stack, normalise, without_secrets
 
 _LIMIT = 4 << 20

@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from envaudit.importers import Draft, Imported, Section, pci_address, regex
+from envaudit.addresses import pci_address
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import tell_platform
 from envaudit.importers.reading import (
     cuda_version,
@@ -26,6 +27,7 @@ from envaudit.importers.reading import (
     numbered,
     release,
 )
+from envaudit.patterns import regex
 
 _FIELD = regex(
     r"[ \t]{0,8}((?:OS|Python Version|CuPy Version|NumPy Version|SciPy Version|CUDA Root|"

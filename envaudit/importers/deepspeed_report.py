@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import build, version
+from envaudit.patterns import regex
 
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000

@@ -13,8 +13,9 @@ _CudaDeviceProperties(name='Tesla T4', major=7, minor=5, total_memory=15079MB, .
 
 from __future__ import annotations
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import numbered
+from envaudit.patterns import regex
 
 _NAMED = regex(r'[ \t]*Device ([0-9]{1,3}): "([^"\n]{1,80})"')
 _VERSIONS = regex(

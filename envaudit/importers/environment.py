@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
+from envaudit.patterns import regex
 from envaudit.variables import allowed, clean, is_withheld
 
 _LIMIT = 4 << 20

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from envaudit.importers import Draft, Imported, Section, nvidia_smi_table, regex
+from envaudit.importers import Draft, Imported, Section, nvidia_smi_table
 from envaudit.importers.os_words import read_os
 from envaudit.importers.platform_words import tell_kernel, tell_platform
 from envaudit.importers.reading import (
@@ -32,6 +32,7 @@ from envaudit.importers.reading import (
     release,
 )
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 _LIMIT = 8 << 20
 _GPUS = 64

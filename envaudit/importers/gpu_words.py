@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import regex
+from envaudit.patterns import regex
 
 GPUS_TOLD = 16
 """Most GPUs that are believed of a line that a person wrote."""

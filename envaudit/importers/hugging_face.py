@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import (
     build,
     gpu_name,
@@ -34,6 +34,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.patterns import regex
 from envaudit.stack import normalise
 
 _LIMIT = 1 << 20

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.gpu_words import gpu_names
 from envaudit.importers.os_words import read_os
 from envaudit.importers.reading import (
@@ -21,6 +21,7 @@ from envaudit.importers.reading import (
     package_name,
     release,
 )
+from envaudit.patterns import regex
 
 _START = regex(
     r"[ \t>]{0,8}(?:(?:[-*•+]|[0-9]{1,2}[.)]|#{1,6}|\|)[ \t]{1,4})?"

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import tell_kernel
 from envaudit.importers.reading import cuda_version, cudnn_version, numbered, release
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 _BULLET = r"[ \t]{0,8}(?:[-*•][ \t]{1,4})?[`*_]{0,3}"
 _PART = regex(

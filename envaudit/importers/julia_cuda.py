@@ -11,8 +11,9 @@ Julia prints releases as numbers too, so 535.104.05 loses a nought.
 
 from __future__ import annotations
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import driver_release, is_dotted, numbered
+from envaudit.patterns import regex
 
 _RUNTIME = regex(
     r"[ \t]{0,8}(?:- runtime|CUDA (?:runtime|toolkit)) v?([0-9]{1,2}(?:\.[0-9]{1,4}){1,2}),"

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address, regex
-from envaudit.importers.kernel_words import filter_cmdline, parse_compiler, parse_proc_version
+from envaudit.addresses import pci_address
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import compiler_version, tell_kernel
 from envaudit.importers.reading import numbered
+from envaudit.kernel_words import filter_cmdline, parse_compiler, parse_proc_version
 from envaudit.model import GPUS_LIMIT, Value
+from envaudit.patterns import regex
 
 _HINTS = (
     "NVRM",

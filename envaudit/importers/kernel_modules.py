@@ -22,10 +22,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address, regex
+from envaudit.addresses import pci_address
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import tell_kernel
 from envaudit.importers.reading import numbered
 from envaudit.model import GPUS_LIMIT, Value
+from envaudit.patterns import regex
 
 _HINTS = (
     "nvidia",

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.library_names import (
     SONAME,
     Copies,
@@ -30,6 +30,7 @@ from envaudit.importers.library_names import (
     matters,
     version_of,
 )
+from envaudit.patterns import regex
 
 _LIMIT = 4 << 20
 

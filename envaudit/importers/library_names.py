@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 
-from envaudit.importers import Draft, regex
+from envaudit.importers import Draft
 from envaudit.libversion import family_of, is_main, version_in_name
+from envaudit.patterns import regex
 
 LISTED_LIMIT = 40
 """Most copies of one library that are listed."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.library_names import (
     SONAME,
     Copies,
@@ -27,6 +27,7 @@ from envaudit.importers.library_names import (
     version_of,
 )
 from envaudit.libversion import family_of, is_main
+from envaudit.patterns import regex
 
 _LIMIT = 4 << 20
 _LINE_LIMIT = 2000

@@ -24,10 +24,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.conda_list import channel
 from envaudit.importers.reading import unquote
 from envaudit.importers.requirement_lines import VERSION, blocks, wheel
+from envaudit.patterns import regex
 from envaudit.stack import conda_matters, normalise
 
 _LIMIT = 8 << 20

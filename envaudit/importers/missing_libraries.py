@@ -9,9 +9,10 @@ Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.
 
 from __future__ import annotations
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import numbered
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 _MOST = 64
 _SONAME = r"[A-Za-z0-9_+\-]{1,60}\.so(?:\.[0-9]{1,10}){0,4}"

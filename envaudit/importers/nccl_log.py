@@ -6,8 +6,9 @@ node:174:239 [0] NCCL INFO cudaDriverVersion 12020
 
 from __future__ import annotations
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import cuda_version, numbered
+from envaudit.patterns import regex
 
 _VERSION = regex(
     r"NCCL version:?[ \t]{1,4}([0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2})"

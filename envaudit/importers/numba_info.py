@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import tell_platform
 from envaudit.importers.reading import cuda_version, numbered, release
+from envaudit.patterns import regex
 
 _FIELD = regex(
     r"[ \t]{0,4}(CUDA Driver Version|CUDA Runtime Version|CUDA Device Initialized|Python Version|"

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address, pci_id, regex
+from envaudit.addresses import pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.nvidia_smi_words import (
     amount,
     as_is,
@@ -42,6 +43,7 @@ from envaudit.importers.nvidia_smi_words import (
 )
 from envaudit.importers.reading import numbered
 from envaudit.model import GPUS_LIMIT, Value
+from envaudit.patterns import regex
 
 _START = "NVSMI LOG"
 _HEAD = regex(

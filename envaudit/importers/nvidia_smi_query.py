@@ -19,7 +19,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, pci_address, pci_id, regex
+from envaudit.addresses import pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.nvidia_smi_words import (
     amount,
     as_is,
@@ -31,6 +32,7 @@ from envaudit.importers.nvidia_smi_words import (
 )
 from envaudit.importers.reading import numbered
 from envaudit.model import GPUS_LIMIT, Value
+from envaudit.patterns import regex
 
 _QUERY = regex(r"nvidia-smi\b[^|;\n]{0,200}?--query-gpu[= ]['\"]?([A-Za-z0-9_.,]{2,1500})")
 _HINTS = ("NVIDIA-SMI version", "GPU0", "name", "driver_version", "memory.", "compute_cap")

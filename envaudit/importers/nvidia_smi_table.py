@@ -21,7 +21,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, regex
+from envaudit.addresses import pci_address
+from envaudit.importers import Draft, Imported, Section, lines_of
 from envaudit.importers.nvidia_smi_words import (
     amount,
     corrupted_inforoms,
@@ -35,6 +36,7 @@ from envaudit.importers.nvidia_smi_words import (
     version,
 )
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 _LIMIT = 4 << 20
 """Characters of a text that are looked at: a table of 64 GPUs has 20 thousand."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from envaudit.importers import pci_address, regex
+from envaudit.addresses import pci_address
+from envaudit.patterns import regex
 
 _ABSENT = frozenset(
     {

@@ -20,7 +20,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, lines_of, pci_address, pci_id, regex
+from envaudit.addresses import pci_address, pci_id
+from envaudit.importers import Draft, Imported, Section, lines_of
 from envaudit.importers.nvidia_smi_words import (
     amount,
     as_is,
@@ -41,6 +42,7 @@ from envaudit.importers.nvidia_smi_words import (
     words_joined,
 )
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 _LIMIT = 16 << 20
 """Characters that are read; 16 GPUs with every supported clock have one million."""

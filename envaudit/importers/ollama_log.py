@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import dotted, is_driver, numbered, release
+from envaudit.patterns import regex
 
 _PAIR = regex(r'\b([a-z_]{2,20})=(?:"([^"\n]{0,200})"|([^\s"]{1,200}))')
 _DRIVER_LINE = regex(r"CUDA driver version:? ([0-9]{1,3}\.[0-9.]{1,10})(?![\w.])")

@@ -12,8 +12,9 @@ A library that a build asks for carries the CUDA release of the build in its nam
 
 from __future__ import annotations
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import numbered
+from envaudit.patterns import regex
 
 _ASKS = regex(
     r"onnxruntime_providers_(?:cuda|shared)?[^\n]{0,120}?"

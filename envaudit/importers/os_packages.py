@@ -20,7 +20,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
+from envaudit.patterns import regex
 from envaudit.stack import wanted
 
 _LIMIT = 4 << 20

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, regex
+from envaudit.importers import Draft
 from envaudit.importers.platform_words import tell_platform
+from envaudit.patterns import regex
 
 _NAMED = regex(
     r"\b(ubuntu|debian|centos|rhel|red[ ]?hat(?:[ ]enterprise[ ]linux)?|rocky(?:[ ]?linux)?|"

@@ -20,8 +20,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.requirement_lines import VERSION, Block, Wheel, blocks, wheel
+from envaudit.patterns import regex
 from envaudit.stack import in_gpu_stack, normalise
 
 LISTED_LIMIT = 5000

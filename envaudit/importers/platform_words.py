@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envaudit.importers import Draft, regex
+from envaudit.importers import Draft
+from envaudit.patterns import regex
 
 UNKNOWN = frozenset(
     {

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.jax_info import can_use_a_gpu
 from envaudit.importers.ort_log import tell_providers
 from envaudit.importers.platform_words import tell_kernel, tell_platform
@@ -33,6 +33,7 @@ from envaudit.importers.reading import (
 )
 from envaudit.importers.tensorflow_log import read_build_info
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 Reader = Callable[[Draft, str, str, int], bool]
 """Takes a value as Python shows it and where it stands; False where it is of another form."""

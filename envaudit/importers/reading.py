@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envaudit.importers import regex
+from envaudit.patterns import regex
 
 TEXT_LIMIT = 4 << 20
 """Characters of a section that are looked at."""

@@ -17,8 +17,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from envaudit.importers import regex
 from envaudit.importers.reading import unquote
+from envaudit.patterns import regex
 from envaudit.stack import normalise, without_secrets
 
 Kind = Literal["pin", "place", "range", "option", "comment", "word"]

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, pci_address, regex
+from envaudit.addresses import pci_address
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import is_driver, numbered
 from envaudit.model import GPUS_LIMIT, Value
+from envaudit.patterns import regex
 
 _HINTS = (
     ".service",

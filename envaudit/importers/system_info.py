@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import (
     ARCHITECTURES,
     tell_kernel,
@@ -24,6 +24,7 @@ from envaudit.importers.platform_words import (
     tell_system,
 )
 from envaudit.importers.reading import numbered
+from envaudit.patterns import regex
 
 _HINTS = (
     "Linux ",

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, pci_address, regex
+from envaudit.addresses import pci_address
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.reading import cuda_version, cudnn_version, driver_release, numbered
 from envaudit.model import Value
+from envaudit.patterns import regex
 
 _DEVICE = regex(
     r"device: ([0-9]{1,3}), name: ([^,()\n]{1,80}), pci bus id: ([0-9A-Fa-f:.]{7,16})"

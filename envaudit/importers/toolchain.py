@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import compiler_version, tell_libc
 from envaudit.importers.reading import numbered
+from envaudit.patterns import regex
 
 _HINTS = (
     "Cuda compilation tools",

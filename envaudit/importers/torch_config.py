@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, lines_of, regex
+from envaudit.importers import Draft, Imported, Section, lines_of
+from envaudit.patterns import regex
 
 _LIMIT = 1 << 20
 

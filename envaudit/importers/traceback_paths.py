@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
+from envaudit.patterns import regex
 
 _LIMIT = 4 << 20
 _LINES_LIMIT = 20_000

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import Draft, Imported, Section, regex
+from envaudit.importers import Draft, Imported, Section
 from envaudit.importers.platform_words import (
     arch_list,
     build,
@@ -29,6 +29,7 @@ from envaudit.importers.platform_words import (
     told,
     version,
 )
+from envaudit.patterns import regex
 
 _LIMIT = 1 << 20
 _MAX_LINES = 20_000

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from envaudit import modinfo
 from envaudit.driverlib import VERSION, Library, Loader
 from envaudit.host import CannotRun, Host
-from envaudit.importers.kernel_words import parse_proc_version
+from envaudit.kernel_words import parse_proc_version
 from envaudit.probes import Look, part
 
 PARAMETERS = (

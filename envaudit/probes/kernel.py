@@ -9,7 +9,7 @@ from functools import partial
 
 from envaudit.bootloader import Undecided, next_kernel, release_key, release_of
 from envaudit.host import Host
-from envaudit.importers.kernel_words import comparable, filter_cmdline, parse_compiler
+from envaudit.kernel_words import comparable, filter_cmdline, parse_compiler
 from envaudit.probes import Look, part
 
 MODULES = (

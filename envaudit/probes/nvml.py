@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from envaudit.importers import pci_address, pci_id
+from envaudit.addresses import pci_address, pci_id
 from envaudit.model import GPUS_LIMIT, Value
 from envaudit.probes import Look, NotHere, Skipped
 from envaudit.restrain import restrain

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from envaudit.importers import regex
+from envaudit.patterns import regex
 
 _RELEASE = r"\d{3,4}\.\d+(?:\.\d+)*"
 """A driver release."""
