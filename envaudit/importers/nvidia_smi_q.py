@@ -275,7 +275,7 @@ _ROWS = (
     _Row(
         "power.limit",
         watts,
-        _power("Current Power Limit", "Enforced Power Limit", "Power Limit"),
+        _power("Current Power Limit", "Enforced Power Limit"),
     ),
     _Row("power.limit_default", watts, _power("Default Power Limit")),
     _Row("power.limit_max", watts, _power("Max Power Limit")),
