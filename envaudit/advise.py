@@ -6,6 +6,7 @@ an assumed component (`matrices/components.json`) becomes unknown, unless the ma
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import json
 import re
@@ -18,6 +19,7 @@ from envaudit.errors import UsageError
 from envaudit.facts import spec_of
 from envaudit.matrix import Matrices, Row
 from envaudit.model import Fact, Finding, ProbeRun, Report, Snapshot, Value, covers
+from envaudit.stack import in_gpu_stack
 
 _SOURCE = "assumed"
 _FITS = ("pass", "warn", "unknown")
@@ -65,6 +67,8 @@ class Recommendation(NamedTuple):
     candidates: tuple[Candidate, ...]
     rejected: tuple[Candidate, ...]
     """The newest build of each flavour that does not fit."""
+    gpus: int
+    """GPUs that the builds were judged for."""
     unlock: tuple[str, Candidate] | None
     """Driver branch and the newer build that it would allow."""
 
@@ -72,8 +76,11 @@ class Recommendation(NamedTuple):
 # -- assuming -----------------------------------------------------------------------------------
 
 
-def assumption(name: str, value: str, matrices: Matrices) -> Assumption:
-    """What NAME=VALUE assumes: a component, a fact, or a distribution. Raises UsageError."""
+def assumption(name: str, value: str, matrices: Matrices, *, strict: bool = True) -> Assumption:
+    """What NAME=VALUE assumes: a component, a fact, or a distribution.
+
+    Raises UsageError, for a distribution that no rule looks at too, unless not `strict`.
+    """
     if not name or not value:
         raise UsageError(f"{name}={value}: give NAME=VALUE", "For example: torch=2.14.1+cu130.")
     for component in matrices.components():
@@ -87,6 +94,14 @@ def assumption(name: str, value: str, matrices: Matrices) -> Assumption:
             raise UsageError(f"{name}: a {spec.kind} cannot be assumed on the command line")
         return Assumption({"id": name, "sets": [name], "moves": [name, "signal.*"]}, value)
     dist = re.sub(r"[-_.]+", "-", name.lower())
+    if strict and not in_gpu_stack(dist):
+        names = [
+            each for row in matrices.components() for each in (row["id"], *row.get("aliases", ()))
+        ]
+        near = [each for each in names if each.startswith(dist)]
+        near = near or difflib.get_close_matches(dist, names, 1, 0.6)
+        hint = f"Did you mean {near[0]}?" if near else f"Components: {', '.join(names)}."
+        raise UsageError(f"whatif {name}: no rule looks at it", hint)
     fact = f"dist.{dist}.version"
     moves = [f"dist.{dist}.*", "python.conflicts", "signal.*"]
     return Assumption({"id": dist, "sets": [fact], "moves": moves}, value)
@@ -194,7 +209,11 @@ def recommend(snapshot: Snapshot, name: str, matrices: Matrices) -> Recommendati
     )
     rejected.sort(key=lambda each: _newest_first(each.version))
     return Recommendation(
-        name, tuple(fits), tuple(rejected), _unlock(jury, fits, rejected, matrices)
+        name,
+        tuple(fits),
+        tuple(rejected),
+        len(snapshot.instances("gpu.*")),
+        _unlock(jury, fits, rejected, matrices),
     )
 
 
@@ -205,6 +224,10 @@ class _Jury:
         self.component = component
         self.snapshot = snapshot
         self.matrices = matrices
+        names = component["candidates"].get("with", ())
+        self.companions = [each for each in names if f"dist.{each}.version" in snapshot.facts]
+        self.along = [f"{root}{name}.*" for name in names for root in ("", "dist.", "conda.")]
+        """Facts of what is installed anew together with it."""
         touched = re.compile(
             "|".join(
                 '"' + re.escape(name).replace(r"\*", r"[^\"]*")
@@ -224,15 +247,17 @@ class _Jury:
     def judge(self, release_: str, flavour: str, driver: Row | None = None) -> Candidate:
         """One build, on this machine or with another driver."""
         version = _fill(self.component["candidates"]["version"], release_, flavour)
-        assumptions = [Assumption(self.component, version)]
+        moving = {**self.component, "moves": [*self.component["moves"], *self.along]}
+        assumptions = [Assumption(moving, version)]
         if driver is not None:
             component = next(c for c in self.matrices.components() if c["id"] == "driver")
             assumptions.append(Assumption(component, str(driver["branch"])))
         assumed = assume(self.snapshot, assumptions)
         report = check(assumed, self.matrices, rules=self.rules)
         verdict, against = self._verdict(report.findings)
+        more = "".join(f" {name}" for name in self.companions)
         commands = tuple(
-            (each["manager"], _fill(each["command"], release_, flavour))
+            (each["manager"], _fill(each["command"], release_, flavour).replace("{with}", more))
             for each in self.component.get("commands", ())
         )
         notes = tuple(f for f in report.findings if told(f) and f.severity == "note")
@@ -245,7 +270,7 @@ class _Jury:
         for every GPU a rule must have passed that rests on the build's own list of code.
         """
         proof = self.component["candidates"].get("proof")
-        errors = [f for f in findings if self.severity[f.rule] == "error"]
+        errors = [f for f in findings if self.severity[f.rule] == "error" and self._is_about_it(f)]
         failed = [f for f in errors if f.verdict == "fail"]
         if failed:
             return "fail", failed
@@ -261,8 +286,20 @@ class _Jury:
             return "doubtful", open_
         if open_:
             return "unknown", open_
-        warned = [f for f in findings if told(f) and f.severity == "warning"]
+        warned = [
+            f for f in findings if told(f) and f.severity == "warning" and self._is_about_it(f)
+        ]
         return ("warn", warned) if warned else ("pass", [])
+
+    def _is_about_it(self, finding: Finding) -> bool:
+        """Whether a finding rests on the build at all: what is wrong anyway is no reason."""
+        asked = [each.fact for each in finding.evidence]
+        asked += [text.partition(":")[0] for text in finding.missing]
+        return any(
+            covers(pattern, name)
+            for pattern in (*self.component["moves"], "assumed.*")
+            for name in asked
+        )
 
 
 def _fill(text: str, release_: str, flavour: str) -> str:

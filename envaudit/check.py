@@ -330,6 +330,9 @@ def _root_of(row: Row, finding: Finding, raised: Sequence[tuple[Row, Finding]]) 
             mine, its = (_rank(finding), finding.rule), (_rank(other), other.rule)
             if "signals" not in above or its < mine:
                 return other.rule
+    for _, other in others:
+        if other.cause == finding.cause and _SEVERITIES.index(other.severity) < hard:
+            return other.rule
     for cause in row.get("because_of", ()):
         for above, other in others:
             own = cause == finding.cause and "signals" in above and "signals" not in row

@@ -163,7 +163,7 @@ def check(
         typer.Argument(
             metavar="[SNAPSHOT|REPORT|-]...",
             help="A snapshot (file, label, @1, date), flat facts, or a report to judge instead of "
-            "this machine.",
+            "this machine; several are parts of one picture.",
         ),
     ] = None,
     python: Python = None,
@@ -642,7 +642,9 @@ def _of_lock_file(path: str, matrices: Matrices) -> list[Assumption]:
 
     locked = inputs.understand(read_bytes(path), path, matrices)
     return [
-        assumption(name.split(".", 1)[1].rpartition(".")[0], str(fact.value), matrices)
+        assumption(
+            name.split(".", 1)[1].rpartition(".")[0], str(fact.value), matrices, strict=False
+        )
         for name, fact in locked.facts.items()
         if name.startswith("dist.") and name.endswith(".version")
     ]

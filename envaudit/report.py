@@ -261,6 +261,11 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
             told = plans if importer.planned else places
             _take(imported, section, told.setdefault(section.scope, {}), doubts)
             probes.setdefault(importer.name, _Run(importer)).take(imported)
+            doubts += [
+                f"{name}: {reason}"
+                for name, reason in imported.gaps.items()
+                if name.endswith(".version") and " and " in reason
+            ]
             unread -= {section.first + line - 1 for line in imported.read}
             cut = cut or imported.cut
     for place, planned in plans.items():

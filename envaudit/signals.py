@@ -28,8 +28,32 @@ def find_signature(row: Row, text: str, start: int = 0) -> re.Match[str] | None:
     """
     for hint in row["hints"]:
         if hint in text:
-            return re.compile(row["pattern"], re.MULTILINE).search(text, start)
+            found = re.compile(row["pattern"], re.MULTILINE).finditer(text, start)
+            return next((match for match in found if not _only_spoken_of(match, text)), None)
     return None
+
+
+_SPEECH = re.compile(
+    r"[\s>*\-\"'(]*(?:I|We|It|This|That|There|You|My|Our|Last|Previously|Before|Earlier|Fixed|"
+    r"Solved|Resolved|After|assert|if|elif|expect\w*)\b",
+    re.IGNORECASE,
+)
+_OVER = re.compile(
+    r"(?:\b(?:not|never|no longer|had|used to|fixed|solved|resolved|assert|previously|before|last|"
+    r"isn't|wasn't|don't|doesn't|didn't)\b)",
+    re.IGNORECASE,
+)
+
+
+def _only_spoken_of(match: re.Match[str], text: str) -> bool:
+    """Whether a sentence says that this text did not come, or came before: that is no error.
+
+    Only a line that begins as speech (or as code that compares) is looked at: a log line that
+    begins with its time or its program is the error itself.
+    """
+    start = text.rfind("\n", 0, match.start()) + 1
+    before = text[start : match.start()][-200:]
+    return _SPEECH.match(before) is not None and _OVER.search(before) is not None
 
 
 def scan(text: str, signatures: Iterable[Row], where: str = "") -> list[Fact]:

@@ -110,6 +110,15 @@ class TestWhatIf:
         assert after.facts[fact].value == "1.2.3"
         assert after.facts[fact].source == "assumed"
 
+    def test_another_python_needs_a_wheel_of_the_torch_that_is_there(self) -> None:
+        said = changed(machine(H100, "580.95.05", torch__version="2.4.1+cu121"), python="3.14.0")
+        assert causes(said.new) == {"python-version-no-wheel"}
+
+    def test_what_no_rule_looks_at_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="no rule looks at it") as refused:
+            assumption("cuda", "12.4", MATRICES)
+        assert "cuda-toolkit" in refused.value.hint
+
     def test_every_gpu_is_exchanged(self) -> None:
         seen = snapshot(gpu__0__name="a", gpu__1__name="b", gpu__0__uuid="GPU-1")
         after = assume(seen, [assumption("gpu", H100, MATRICES)])
@@ -212,6 +221,22 @@ class TestRecommend:
         assert said.candidates[0].verdict == "unknown"
         missing = " ".join(text for f in said.candidates[0].because for text in f.missing)
         assert "python.version" in missing
+
+    def test_what_is_installed_with_torch_moves_with_it(self) -> None:
+        seen = machine(
+            "NVIDIA GeForce RTX 5090",
+            "580.95.05",
+            torch__version="2.5.1+cu121",
+            dist__torchvision__version="0.20.1",
+        )
+        best = recommend(seen, "torch", MATRICES).candidates[0]
+        assert release(best.version) > release("2.10")
+        assert " torchvision " in best.commands[0][1]
+        assert "torchaudio" not in best.commands[0][1]
+
+    def test_what_is_wrong_with_any_build_is_no_reason_against_one(self) -> None:
+        seen = machine(H100, "535.104.05", smi__status="NVIDIA-SMI has failed because ...")
+        assert recommend(seen, "torch", MATRICES).candidates
 
     def test_a_component_without_builds_is_refused(self) -> None:
         with pytest.raises(UsageError, match="recommend driver"):

@@ -225,6 +225,13 @@ def test_facts_explain_and_matrix(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.endswith("valid\n")
 
 
+def test_a_snapshot_that_was_cut_is_no_report(tmp_path: Path) -> None:
+    whole = (HERE / "snapshots" / "h100x8-healthy.json").read_text()
+    run = envaudit_command("check", "-", stdin=whole[:5000])
+    assert run.code == 64
+    assert "cut short" in run.err
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert in_process(capsys, "--version")[1] == f"envaudit {envaudit.__version__}\n"
 

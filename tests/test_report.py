@@ -210,3 +210,36 @@ def test_a_fact_names_the_line_it_was_read_in() -> None:
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_a_fault(text: str) -> None:
     report.read(text, "report", SIGNATURES)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "It is not a Driver/library version mismatch problem.",
+        'I do not get "Driver/library version mismatch" any more.',
+        "Last month we had Failed to initialize NVML: Driver/library version mismatch, it is gone",
+        "Fixed in #1234: The NVIDIA driver on your system is too old (found version 11040).",
+        'assert "Torch not compiled with CUDA enabled" in str(error)',
+    ],
+)
+def test_what_is_only_spoken_of_is_no_error(line: str) -> None:
+    assert not [name for name in values(line) if name.startswith("signal.")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+        "2026-01-01 worker not ready: Torch not compiled with CUDA enabled",
+        "I get: Failed to initialize NVML: Driver/library version mismatch",
+    ],
+)
+def test_an_error_is_one_wherever_it_stands(line: str) -> None:
+    assert [name for name in values(line) if name.startswith("signal.")]
+
+
+def test_two_versions_of_one_distribution_are_told() -> None:
+    found = values(
+        "$ conda list\npytorch 2.5.1 py3.11_cuda12.4_cudnn9_0 pytorch\ntorch 2.6.0 pypi_0 pypi\n"
+    )
+    assert "2.5.1 and 2.6.0" in str(found.get("report.contradictions"))

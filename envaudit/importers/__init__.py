@@ -118,11 +118,13 @@ class Draft:
 
 
 def lines_of(text: str, spans: Iterable[tuple[int, int]]) -> set[int]:
-    """Numbers of the lines that spans of characters touch, from 1."""
+    """Numbers of the lines that spans of characters touch, from 1; the spans in their order."""
     found: set[int] = set()
+    line, at = 1, 0
     for start, end in spans:
-        first = text.count("\n", 0, start) + 1
-        found.update(range(first, first + text.count("\n", start, max(start, end - 1)) + 1))
+        line += text.count("\n", at, start)
+        at = start
+        found.update(range(line, line + text.count("\n", start, max(start, end - 1)) + 1))
     return found
 
 

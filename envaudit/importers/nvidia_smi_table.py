@@ -86,7 +86,7 @@ def parse(section: Section) -> Imported:
     elif failed is not None:
         line = next((n for n, said in enumerate(text.split("\n"), 1) if failed[:20] in said), None)
         draft.add("smi.status", failed, "nvidia-smi", line)
-        draft.add("nvml.status", nvml_error(text), "nvidia-smi")
+        draft.add("nvml.status", nvml_error(text), "nvidia-smi", line)
         draft.add("nvml.version", nvml_version(text), "nvidia-smi: NVML library version")
         if failed.startswith("No devices"):
             draft.add("gpu.count", 0, "nvidia-smi")
@@ -403,7 +403,7 @@ def _list(draft: Draft, text: str) -> None:
     if not found:
         return
     if found == list(range(len(found))):
-        draft.add("gpu.count", len(found), "nvidia-smi -L")
+        draft.add("gpu.count", len(found), "nvidia-smi -L", line)
     else:
         draft.gap("gpu.count", "the list of nvidia-smi -L leaves GPUs out")
     draft.gap("gpu.*.*", "nvidia-smi -L does not tell it")

@@ -69,6 +69,8 @@ def recommendation(said: Recommendation, style: Style) -> str:
                 ]
     else:
         lines.append(style.paint(f"No build of {said.component} is known to fit", "bold"))
+    if said.candidates and not said.gpus:
+        lines += ["", "No GPU is known here: whether a build has code for yours was not judged."]
     newer = [each for each in said.rejected if not said.candidates or _newer(each, said)]
     if newer:
         lines += ["", style.paint("Newer ones, and what speaks against them", "bold")]
