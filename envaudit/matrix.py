@@ -320,13 +320,19 @@ class Matrices:
         return self._merged(kind, needed)
 
     def signatures_for(self, text: str) -> list[Row]:
-        """Signatures of the files of which a literal stands in a text."""
-
-        def needed(name: str) -> bool:
-            said = self._files.get(f"signatures/{name}")
-            return said is None or any(hint in text for hint in said["hints"])
-
-        return self._merged("signatures", needed)
+        """Signatures of which a literal stands in a text; files without one are not read."""
+        present: dict[str, set[str]] = {}
+        for file, said in self._files.items():
+            if "hints" in said:
+                hints = {hint for hint in said["hints"] if hint in text}
+                if hints:
+                    present[file] = hints
+        rows = self._merged("signatures", lambda name: f"signatures/{name}" in present)
+        return [
+            row
+            for row in rows
+            if row["file"] not in present or not present[row["file"]].isdisjoint(row["hints"])
+        ]
 
     def _merged(self, kind: str, wanted: Callable[[str], bool]) -> list[Row]:
         """Rows of the files that are wanted; of two with one id the later folder's."""
@@ -350,7 +356,7 @@ class Matrices:
                     **_DEFAULTS,
                     **row,
                     "sources": tuple(sources[key] for key in row.get("sources", ())),
-                    "file": f"{kind}/{name}",
+                    "file": f"{kind}/{name}" if folder == self.folders[0] else path,
                 }
                 for row in data["rows"]
             ]
