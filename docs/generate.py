@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -251,23 +251,74 @@ def wanted() -> Iterator[tuple[Path, str]]:
     yield HERE / "reports.md", reports_page()
     yield HERE / "verdicts.md", verdicts_page()
     yield HERE.parent / "README.md", readme()
-    yield MATRICES / "index.json", index()
+    yield MATRICES / "rows.json", row_index()
     for path in sorted(MATRICES.glob("**/*.json")):
-        if path.name == "index.json":
-            continue
-        data = json.loads(path.read_text("utf-8"))
-        yield path, json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        if path.name != "rows.json":
+            yield path, canonical(json.loads(path.read_text("utf-8")))
 
 
-def needs(kind: str) -> dict[str, Any]:
-    """What the rows of each file of a kind need, for `matrices/index.json`."""
+def row_index() -> str:
+    """`matrices/rows.json`: where each row stands in its file, and what it needs to say anything.
+
+    A row is `[start, end, facts, roots]`: the characters of the row up to its examples, and the
+    facts (or first parts of facts with instances) of which one must be there. For signatures
+    the third is the list of its literals. Two empty lists: the row is always read.
+    """
     matrices = Matrices(shipped=str(MATRICES))
-    rows = matrices.rows(kind)
-    if kind == "signatures":
-        hints: dict[str, set[str]] = {}
+    files: dict[str, Any] = {}
+    for kind in ("signatures", "rules", "derive"):
+        rows = matrices.rows(kind)
+        needs = [row["hints"] for row in rows] if kind == "signatures" else _needs(rows)
+        by_id = {row["id"]: need for row, need in zip(rows, needs, strict=True)}
+        for path in sorted((MATRICES / kind).glob("*.json")):
+            text = canonical(json.loads(path.read_text("utf-8")))
+            places = list(_places(text))
+            head = text.index('"sources": ') + len('"sources": ')
+            _, end = DECODER.raw_decode(text, head)
+            found = []
+            for start, stop, row in places:
+                need = by_id[row["id"]]
+                facts = need if kind == "signatures" else [each for each in need if "*" not in each]
+                roots = sorted({each.partition(".")[0] for each in need if "*" in each})
+                found.append([start, stop, facts, [] if kind == "signatures" else roots])
+            files[f"{kind}/{path.name}"] = {
+                "length": len(text),
+                "sources": [head, end],
+                "rows": found,
+            }
+    lines = []
+    for name, said in files.items():
+        rows_ = ",\n".join(json.dumps(row, ensure_ascii=False) for row in said["rows"])
+        head_ = json.dumps({k: said[k] for k in ("length", "sources")})[:-1]
+        lines.append(f'{json.dumps(name)}: {head_}, "rows": [\n{rows_}\n]}}')
+    return '{"schema": "envaudit.rows/1", "files": {\n' + ",\n".join(lines) + "\n}}\n"
+
+
+DECODER = json.JSONDecoder()
+
+
+def canonical(data: Any) -> str:
+    """A file of rows in the one form that it is kept in: examples are the last key of a row."""
+    rows = data.get("rows")
+    if isinstance(rows, list):
         for row in rows:
-            hints.setdefault(row["file"], set()).update(row["hints"])
-        return {name: {"hints": sorted(found)} for name, found in hints.items()}
+            if "examples" in row:
+                row["examples"] = row.pop("examples")
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _places(text: str) -> Iterator[tuple[int, int, Any]]:
+    """Every row with its first character and the one behind what is read of it."""
+    at = text.index('"rows": [') + len('"rows": [')
+    while text[at:].lstrip()[:1] in ("{", ","):
+        start = text.index("{", at)
+        row, at = DECODER.raw_decode(text, start)
+        cut = text.rfind(',\n   "examples":', start, at)
+        yield start, cut if cut >= 0 else at - 1, row
+
+
+def _needs(rows: Sequence[Any]) -> list[list[str]]:
+    """Facts of which one must be there for a row to say anything; empty: it always may."""
     wanted = [
         [[f"signal.{name}" for name in row["signals"]]]
         if "signals" in row
@@ -275,21 +326,14 @@ def needs(kind: str) -> dict[str, Any]:
         for row in rows
     ]
     uses = Counter(name for groups in wanted for group in groups for name in set(group))
-    found: dict[str, dict[str, Any]] = {}
+    found = []
     for row, groups in zip(rows, wanted, strict=True):
-        said = found.setdefault(row["file"], {"always": False, "facts": set(), "roots": set()})
-        if not groups:
-            said["always"] = True
-            continue
         # Of the facts that must all be there one is enough to tell: the one fewest rows ask for.
-        group = min(groups, key=lambda names: (sum(uses[name] for name in names), names))
-        for each in (each for name in group for each in _instances(name, row)):
-            root = each.partition(".")[0]
-            said["roots" if "*" in each else "facts"].add(root if "*" in each else each)
-    return {
-        name: {"always": said["always"], **{k: sorted(said[k]) for k in ("facts", "roots")}}
-        for name, said in found.items()
-    }
+        group = min(
+            groups, key=lambda names: (sum(uses[name] for name in names), names), default=[]
+        )
+        found.append(sorted({each for name in group for each in _instances(name, row)}))
+    return found
 
 
 def _groups(conditions: Iterable[Any]) -> list[list[str]]:
@@ -316,13 +360,6 @@ def _instances(name: str, row: Any) -> list[str]:
         choices = over if isinstance(over, list) else [over]
         names = [each.replace("{" + variable + "}", choice) for each in names for choice in choices]
     return names
-
-
-def index() -> str:
-    """`matrices/index.json` with what each file needs."""
-    data = json.loads((MATRICES / "index.json").read_text("utf-8"))
-    data["files"] = {**needs("signatures"), **needs("rules"), **needs("derive")}
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

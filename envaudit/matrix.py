@@ -241,11 +241,13 @@ class Matrices:
         index = read_json(os.path.join(first, "index.json"))
         self.version: str = index["version"]
         self.newest_source: str = index["newest_source"]
-        self._files: Mapping[str, Row] = index.get("files", {})
-        """What the rows of each shipped file need, so that most files are never read."""
+        self._index: Mapping[str, Row] | None = None
+        """Where each shipped row stands and what it needs, so that most are never read."""
+        self._texts: dict[str, tuple[str, Mapping[str, Source]] | None] = {}
         self.stale_after_days: int = index["stale_after_days"]
         self._catalogues: dict[str, Catalogue] = {}
         self._rows: dict[str, list[Row]] = {}
+        self._single: dict[tuple[str, int], Row] = {}
         self._causes: Mapping[str, Row] | None = None
         for folder in extra:
             self._lay_over(folder)
@@ -298,68 +300,91 @@ class Matrices:
 
         Each row carries its file's sources resolved under "sources".
         """
-        return self._merged(kind, lambda name: True)
-
-    def rows_for(self, kind: str, facts: Mapping[str, Any]) -> list[Row]:
-        """Rows of the files that can say anything of these facts, in their order.
-
-        Every row of the others lacks a fact that it needs: it neither concerns the machine nor
-        leaves anything open. `index.json` says what each shipped file needs.
-        """
-        roots = {name.partition(".")[0] for name in facts}
-
-        def needed(name: str) -> bool:
-            said = self._files.get(f"{kind}/{name}")
-            return (
-                said is None
-                or said["always"]
-                or any(each in facts for each in said["facts"])
-                or any(each in roots for each in said["roots"])
-            )
-
-        return self._merged(kind, needed)
-
-    def signatures_for(self, text: str) -> list[Row]:
-        """Signatures of which a literal stands in a text; files without one are not read."""
-        present: dict[str, set[str]] = {}
-        for file, said in self._files.items():
-            if "hints" in said:
-                hints = {hint for hint in said["hints"] if hint in text}
-                if hints:
-                    present[file] = hints
-        rows = self._merged("signatures", lambda name: f"signatures/{name}" in present)
-        return [
-            row
-            for row in rows
-            if row["file"] not in present or not present[row["file"]].isdisjoint(row["hints"])
-        ]
-
-    def _merged(self, kind: str, wanted: Callable[[str], bool]) -> list[Row]:
-        """Rows of the files that are wanted; of two with one id the later folder's."""
         found: dict[str, Row] = {}
         for number, folder in enumerate(self.folders):
             for name in json_files(os.path.join(folder, kind)):
-                if number == 0 and not wanted(name):
-                    continue
-                for row in self._file(folder, kind, name):
+                for row in self._file(folder, kind, name, shipped=number == 0):
                     found[row["id"]] = row
         return list(found.values())
 
-    def _file(self, folder: str, kind: str, name: str) -> list[Row]:
+    def rows_for(self, kind: str, facts: Mapping[str, Any]) -> list[Row]:
+        """Rows that can say anything of these facts, in their order.
+
+        Every other row lacks a fact that it needs: it neither concerns the machine nor leaves
+        anything open. `rows.json` says what each shipped row needs.
+        """
+        roots = {name.partition(".")[0] for name in facts}
+
+        def wanted(place: Any) -> bool:
+            _, _, names, stems = place
+            return (
+                not (names or stems)
+                or any(name in facts for name in names)
+                or any(stem in roots for stem in stems)
+            )
+
+        return self._some(kind, wanted)
+
+    def signatures_for(self, text: str) -> list[Row]:
+        """Signatures of which a literal stands in a text."""
+        return self._some("signatures", lambda place: any(hint in text for hint in place[2]))
+
+    def _some(self, kind: str, wanted: Callable[[Any], bool]) -> list[Row]:
+        """The shipped rows that are wanted, and all of the folders laid over them."""
+        found: dict[str, Row] = {}
+        for number, folder in enumerate(self.folders):
+            for name in json_files(os.path.join(folder, kind)):
+                rows = self._wanted(kind, name, wanted) if number == 0 else None
+                if rows is None:
+                    rows = self._file(folder, kind, name, shipped=number == 0)
+                for row in rows:
+                    found[row["id"]] = row
+        return list(found.values())
+
+    def _wanted(self, kind: str, name: str, wanted: Callable[[Any], bool]) -> list[Row] | None:
+        """Rows of a shipped file, read one by one; None where the index is not of this file."""
+        if self._index is None:
+            path = os.path.join(self.folders[0], "rows.json")
+            self._index = read_json(path)["files"] if os.path.isfile(path) else {}
+        file = f"{kind}/{name}"
+        said = self._index.get(file)
+        if said is None:
+            return None
+        places = [place for place in said["rows"] if wanted(place)]
+        if not places:
+            return []
+        if file not in self._texts:
+            text = read_text(os.path.join(self.folders[0], kind, name))
+            if len(text) != said["length"]:  # changed since the index was made
+                self._texts[file] = None
+            else:
+                start, end = said["sources"]
+                sources = json.loads(text[start:end])
+                self._texts[file] = (
+                    text,
+                    {key: read_source(value) for key, value in sources.items()},
+                )
+        known = self._texts[file]
+        if known is None:
+            return None
+        text, of = known
+        rows = []
+        for start, end, *_ in places:
+            row = self._single.get((file, start))
+            if row is None:
+                data = json.loads(text[start:end] + "}")
+                row = self._single[file, start] = _row(data, of, file)
+            rows.append(row)
+        return rows
+
+    def _file(self, folder: str, kind: str, name: str, *, shipped: bool) -> list[Row]:
         path = os.path.join(folder, kind, name)
         rows = self._rows.get(path)
         if rows is None:
             data = read_json(path)
             sources = {key: read_source(value) for key, value in data["sources"].items()}
-            rows = self._rows[path] = [
-                {
-                    **_DEFAULTS,
-                    **row,
-                    "sources": tuple(sources[key] for key in row.get("sources", ())),
-                    "file": f"{kind}/{name}" if folder == self.folders[0] else path,
-                }
-                for row in data["rows"]
-            ]
+            place = f"{kind}/{name}" if shipped else path
+            rows = self._rows[path] = [_row(row, sources, place) for row in data["rows"]]
         return rows
 
     def signatures(self) -> Mapping[str, Row]:
@@ -385,6 +410,16 @@ class Matrices:
                     found.update({row["id"]: row for row in read_json(path)["causes"]})
             self._causes = found
         return self._causes
+
+
+def _row(data: Row, sources: Mapping[str, Source], file: str) -> Row:
+    """A row with its defaults, its sources in full and its file."""
+    return {
+        **_DEFAULTS,
+        **data,
+        "sources": tuple(sources[key] for key in data.get("sources", ())),
+        "file": file,
+    }
 
 
 def _overlaid(below: Row, above: Row, path: str) -> Row:
@@ -416,6 +451,15 @@ def json_files(folder: str) -> Iterator[str]:
     except OSError as problem:
         raise MatrixError(f"{folder}: {problem.strerror}") from problem
     yield from (name for name in names if name.endswith(".json") and not name.startswith("."))
+
+
+def read_text(path: str) -> str:
+    """A matrix file's text. Raises MatrixError with the file."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MatrixError(f"{path}: {problem}") from problem
 
 
 def read_json(path: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:

@@ -54,7 +54,7 @@ def validate_folder(folder: str, known: Matrices) -> None:
     seen = _check_list(folder, "causes", schemas)
     seen |= _check_list(folder, "components", schemas)
     for name in json_files(folder):
-        if name not in ("causes.json", "components.json", "index.json"):
+        if name not in ("causes.json", "components.json", "index.json", "rows.json"):
             places = ", ".join(f"{kind}/" for kind in KINDS)
             raise MatrixError(f"{os.path.join(folder, name)}: rows belong into one of {places}")
     files = []
