@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envaudit.importers import Section, environment
 from tests.importing import absent, facts, gap, holds, imported, is_linear, prefixes_hold
 
 READER = "environment"
@@ -213,3 +216,10 @@ def test_any_mixture(text: str, command: str) -> None:
 
 def test_takes_no_long_time() -> None:
     is_linear(READER)
+
+
+def test_a_command_of_blanks_takes_no_long_time() -> None:
+    began = time.process_time()
+    section = Section("", command=" a " * 40 + " " * 2000 + "x" * 200)
+    environment.parse(section)
+    assert time.process_time() - began < 0.5

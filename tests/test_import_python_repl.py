@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envaudit.importers import Section, python_repl
 from tests.importing import absent, facts, holds, is_linear
 
 NAME = "python_repl"
@@ -172,3 +173,10 @@ def test_any_text(command: str, text: str) -> None:
 
 def test_no_text_takes_long() -> None:
     is_linear(NAME, "torch.version.cuda ", "sys.")
+
+
+def test_several_values_asked_for_and_fewer_printed() -> None:
+    section = Section(
+        "2.1.0\n", command="print(torch.__version__, torch.version.cuda, sys.version)"
+    )
+    assert {fact.name for fact in python_repl.parse(section).facts} <= {"torch.version"}

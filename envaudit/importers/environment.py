@@ -33,7 +33,7 @@ _ASSIGNED = regex(
 _CSH = regex(rf"(?:^|[;&] ?)setenv[ \t]+{_NAME}[ \t]+(\S{{1,4000}})")
 _SET = regex(rf"(?:^|[;&] ?)set[ \t]+{_NAME}=([^\n&|]{{0,4000}})", re.IGNORECASE)
 _ECHO = regex(
-    r"(?:\S{0,20}[ \t]+){0,6}?(?:echo|printf|write-output)[ \t]+[\"']?"
+    r"[ \t]{0,8}(?:\S{1,20}[ \t]{1,8}){0,6}?(?:echo|printf|write-output)[ \t]+[\"']?"
     r"(?:\$\{?(?:env:)?(\w{1,80})\}?|%(\w{1,80})%)[\"']?[ \t]*(\|[^\n]{1,100})?\Z",
     re.IGNORECASE,
 )

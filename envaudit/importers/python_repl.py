@@ -546,7 +546,7 @@ def _values(each: _Print, line: str) -> list[str]:
 
 def _one(text: str) -> tuple[str, str]:
     """The first value of a line, bracketed or up to a blank, and what follows."""
-    if text[:1] in "([":
+    if text[:1] in ("(", "["):
         close = text.find(")" if text[0] == "(" else "]")
         if close > 0:
             return text[: close + 1], text[close + 1 :].lstrip()

@@ -114,6 +114,7 @@ def run(seed: int, count: int) -> tuple[int, float, list[str]]:
 
 
 @pytest.mark.real
+@pytest.mark.timeout(3600)
 def test_no_mutated_report_ends_in_a_fault_or_takes_long() -> None:
     workers = os.cpu_count() or 1
     share = -(-INPUTS // workers)
