@@ -430,12 +430,3 @@ def judged_place(places: Mapping[str, Mapping[str, Fact]]) -> dict[str, Fact]:
             scoped = f"scope.{inner}.{name}"
             facts[scoped] = fact._replace(name=scoped)
     return facts
-
-
-def combined(parts: Sequence[Reading]) -> dict[str, Fact]:
-    """Facts of several readings; what an earlier one says wins."""
-    facts: dict[str, Fact] = {}
-    for part in parts:
-        for name, fact in part.facts.items():
-            facts.setdefault(name, fact)
-    return facts

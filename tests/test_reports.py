@@ -53,3 +53,10 @@ def test_a_report_is_judged_right(name: str) -> None:
     found = next(f for f in failing if f.cause == want["cause"])
     assert found.evidence
     assert found.fix
+
+
+def test_every_cause_that_reports_tell_has_neighbours_that_stay_quiet() -> None:
+    found = {want["cause"] for want in EXPECTED.values() if want["cause"]}
+    quiet = {name.partition("/")[0] for name, want in EXPECTED.items() if want["cause"] is None}
+    assert len(EXPECTED) > 700
+    assert found - quiet <= {"gpu-arch-too-old-for-nvcc"}
