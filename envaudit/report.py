@@ -246,6 +246,8 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
             prompt = section.first - 1 - section.command.count("\n")
             unread -= set(range(prompt, section.first))
         rest = section
+        if 'File "' in section.text:
+            rest = rest._replace(text=_FRAMES.sub(_emptied, section.text))
         for importer in importers:
             seen = rest if importer.rest else section
             if not seen.text.strip() and not seen.command:
@@ -289,6 +291,14 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
     if signals:
         titles.append("error texts")
     return Reading(facts, tuple(run.done() for run in probes.values()), tuple(titles))
+
+
+_FRAMES = regex(r'^[ \t]*File "[^"\n]{1,400}", line \d+[^\n]*\n(?:[ \t]+[^\n]*\n)?', re.MULTILINE)
+"""The frames of a traceback, each with its line of code: nothing stands in them but paths."""
+
+
+def _emptied(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
 
 
 def _without(text: str, read: frozenset[int]) -> str:

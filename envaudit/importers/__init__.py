@@ -376,7 +376,6 @@ IMPORTERS: tuple[Importer, ...] = (
             "pip3.",
             "py -3",
         ),
-        rest=True,
     ),
     Importer(
         "issue_form",
