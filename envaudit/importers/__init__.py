@@ -340,7 +340,7 @@ IMPORTERS: tuple[Importer, ...] = (
     Importer(
         "library_files",
         "files of libraries and toolkits",
-        (".so", "cuda-", "GLIBCXX_"),
+        (".so", "/cuda-", "cuda-1", "cuda-9", "cuda-8", "GLIBCXX_", ".dll"),
         rest=True,
     ),
     Importer(
@@ -355,7 +355,14 @@ IMPORTERS: tuple[Importer, ...] = (
         planned=True,
         rest=True,
     ),
-    Importer("exports", "a JSON or YAML export of another tool", ('"', "measurements:")),
+    Importer(
+        "exports",
+        "a JSON or YAML export of another tool",
+        (
+            *('"env_doctor_version"', '"checks"', '"nvidia_smi_output"', '"package_versions"'),
+            *('"Torch env info"', '"pip_version"', '"measurements"', "measurements:"),
+        ),
+    ),
     Importer("python_repl", "expressions at a Python or Julia prompt"),
     Importer(
         "banners",
