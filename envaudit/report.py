@@ -158,7 +158,7 @@ def sections(text: str) -> list[Section]:
         if len(found) >= SECTIONS_LIMIT:
             lines.append(line)
             continue
-        if _FENCE.match(line):
+        if ("```" in line or "~~~" in line) and _FENCE.match(line):
             close(number + 1)
             before = above
             command, scope, repl = "", "", False
@@ -184,7 +184,7 @@ def sections(text: str) -> list[Section]:
             command, scope, repl = "", "", False
             place = _NAMES[heading["where"].lower().split()[0]]
             continue
-        if _STARTS.match(line):
+        if line.lstrip()[:1] in ("C", "=", "|") and _STARTS.match(line):
             kind = line.split()[0] + line.split()[1][:6]
             if kind in seen and any(each.strip() for each in lines):
                 close(number)

@@ -30,16 +30,18 @@ from envaudit.model import GPUS_LIMIT, Value
 from envaudit.patterns import regex
 
 _HINTS = (
-    "nvidia",
-    "NVIDIA",
-    "10de:",
-    "SecureBoot",
-    "ecure Boot",
-    "dkms",
-    "DKMS",
-    "Used by",
-    "nouveau",
-    "EFI variables",
+    *(
+        "nvidia_",
+        "nvidia.ko",
+        "nvidia/",
+        "nvidia,",
+        "nvidia:",
+        "nvidia-installer",
+        "nvidia-current",
+    ),
+    *("nvidia-srv", "nvidia-open", "ernel module", "odule nvidia", "NVIDIA Corporation", "10de:"),
+    *("NVIDIA Accelerated", "modprobe", "insmod", "akmod", "Kernel driver", "dkms", "DKMS"),
+    *("SecureBoot", "ecure Boot", "ecureboot", "Used by", "nouveau", "EFI variables"),
 )
 
 
