@@ -273,7 +273,8 @@ def read(text: str, name: str, signatures: Callable[[str], Iterable[Mapping[str,
     for place, planned in plans.items():
         for fact_name, fact in planned.items():
             places.setdefault(place, {}).setdefault(fact_name, fact)
-    signals = scan(text, signatures(text))
+    said = _FRAMES.sub(_emptied, text) if 'File "' in text else text
+    signals = scan(said, signatures(said))
     for fact in signals:
         places.setdefault("", {}).setdefault(fact.name, fact)
     unread -= {int(fact.source.rpartition(" ")[2]) for fact in signals}
