@@ -349,6 +349,7 @@ _PATTERNS = sorted(
     key=lambda spec: len(spec.pattern.replace("*", "")),
     reverse=True,
 )
+_BY_PATTERN = {spec.pattern: spec for spec in _PATTERNS}
 _OF_ANY_ROOT = [spec for spec in _PATTERNS if spec.pattern.startswith("*")]
 _BY_ROOT = {
     root: [
@@ -365,5 +366,10 @@ def spec_of(name: str) -> FactSpec | None:
     exact = _EXACT.get(name)
     if exact is not None:
         return exact
+    parts = name.split(".", 2)
+    if len(parts) == 3:  # gpu.0.name: nothing can be more special than gpu.*.name
+        special = _BY_PATTERN.get(f"{parts[0]}.*.{parts[2]}")
+        if special is not None:
+            return special
     near = _BY_ROOT.get(name.partition(".")[0], _OF_ANY_ROOT)
     return next((spec for spec in near if covers(spec.pattern, name)), None)
