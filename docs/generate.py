@@ -25,6 +25,7 @@ from envaudit.facts import CATALOGUE  # noqa: E402
 from envaudit.importers import IMPORTERS  # noqa: E402
 from envaudit.matrix import Matrices  # noqa: E402
 from envaudit.output.rows import sentence  # noqa: E402
+from envaudit.patterns import literals_of  # noqa: E402
 from tests.verdicts import TRIPLES  # noqa: E402
 
 MATRICES = HERE.parent / "matrices"
@@ -268,7 +269,7 @@ def row_index() -> str:
     files: dict[str, Any] = {}
     for kind in ("signatures", "rules", "derive"):
         rows = matrices.rows(kind)
-        needs = [row["hints"] for row in rows] if kind == "signatures" else _needs(rows)
+        needs = [*map(_telling, rows)] if kind == "signatures" else _needs(rows)
         by_id = {row["id"]: need for row, need in zip(rows, needs, strict=True)}
         for path in sorted((MATRICES / kind).glob("*.json")):
             text = canonical(json.loads(path.read_text("utf-8")))
@@ -315,6 +316,12 @@ def _places(text: str) -> Iterator[tuple[int, int, Any]]:
         row, at = DECODER.raw_decode(text, start)
         cut = text.rfind(',\n   "examples":', start, at)
         yield start, cut if cut >= 0 else at - 1, row
+
+
+def _telling(row: Any) -> list[str]:
+    """Literals of which one stands in every text of a signature: its hints, or better ones."""
+    own = list(literals_of(row["pattern"], re.MULTILINE))
+    return max([row["hints"], own], key=lambda each: min(map(len, each), default=0))
 
 
 def _needs(rows: Sequence[Any]) -> list[list[str]]:

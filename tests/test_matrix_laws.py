@@ -385,3 +385,9 @@ def test_no_file_is_left_unread_that_can_say_something(row: Any) -> None:
         raised = [f for f in judged(row, facts) if told(f)]
         found = [f for f in check(snapshot, MATRICES).findings if f.rule == row["id"] and told(f)]
         assert [f.title for f in found] == [f.title for f in raised]
+
+
+@pytest.mark.parametrize("row", SIGNATURES, ids=lambda row: row["id"])
+def test_a_signature_is_read_for_every_text_that_it_matches(row: Any) -> None:
+    for text in row["examples"]["match"]:
+        assert row["id"] in {each["id"] for each in MATRICES.signatures_for(text)}
