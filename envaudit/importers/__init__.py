@@ -148,7 +148,11 @@ class Importer(NamedTuple):
 IMPORTERS: tuple[Importer, ...] = (
     Importer("nvidia_smi_xml", "nvidia-smi -q -x", ("<nvidia_smi_log",)),
     Importer("nvidia_smi_table", "the table of nvidia-smi"),
-    Importer("nvidia_smi_q", "nvidia-smi -q", ("NVSMI LOG", " Version       ", "Attached GPUs")),
+    Importer(
+        "nvidia_smi_q",
+        "nvidia-smi -q",
+        ("NVSMI LOG", "Driver Version    ", "CUDA Version    ", "MD Version    ", "Attached GPUs"),
+    ),
     Importer(
         "nvidia_smi_query",
         "nvidia-smi --query-gpu, --version and topo",
